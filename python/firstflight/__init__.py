@@ -59,7 +59,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Imports a public name when it is first used: the program must not wait for what a notebook needs."""
+    """Imports a public name when it is first used, so that the program loads nothing only notebooks need."""
     if name == "__version__":
         return import_module("importlib.metadata").version("firstflight")
     if name not in __all__:

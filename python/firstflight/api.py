@@ -145,7 +145,7 @@ class Results:
         return Journal(journal_path(self._folder)).records() if self._folder else self._made
 
     def _table(self, name: str) -> pl.DataFrame:
-        """The table's file where it is as new as the journal, else the table from the loads themselves."""
+        """The table's file if it is at least as new as the journal; else the table, made from the loads."""
         if self._folder:
             file, journal = self._folder / f"{name}.parquet", journal_path(self._folder)
             if file.is_file() and file.stat().st_mtime >= journal.stat().st_mtime:
@@ -311,7 +311,7 @@ def run(
 
 
 def _check(outcome: Outcome, folder: FilePath) -> None:
-    """Raises where `firstflight run` would not exit with 0."""
+    """Raises `ExperimentError` if `firstflight run` would exit with another code than 0."""
     resume = "continue with resume=True"
     if outcome.signal is not None:
         raise ExperimentError(f"stopped with {outcome.made} of {outcome.planned} loads made", resume)
@@ -366,7 +366,7 @@ def _simulated(given: Plan | str | os.PathLike[str] | None, keys: dict[str, obje
 
 
 def _opened(pages: object) -> list[LoadedPage]:
-    """The pages of a list in which one at least is given itself, not by name; empty where all are names."""
+    """The pages of a list with at least one page object; empty if all entries are names."""
     several = list(pages) if isinstance(pages, Iterable) and not isinstance(pages, str) else []
     if not any(isinstance(page, Page | LoadedPage) for page in several):
         return []
@@ -426,7 +426,7 @@ def _pair(baseline: Load, treatment: Load) -> CellPair:
 
 
 def _names(*rows: Mapping[str, Any]) -> list[str]:
-    """What tells two loads apart: their modes, or the keys of a plan in which they differ."""
+    """Names of two loads: their modes, or the keys of a plan in which they differ."""
     if rows[0]["mode"] != rows[1]["mode"]:
         return [row["mode"] for row in rows]
     differ = [c.name for c in TREATMENT if rows[0][c.name] != rows[1][c.name]]
@@ -439,7 +439,7 @@ def _named(record: Record, treatment: str, baseline: str) -> Record:
 
 
 def _cell_row(cell: Cell) -> dict[str, object]:
-    """A cell of the summary, flat: `baseline_ms` is the median, `improvement` the point."""
+    """A cell of the summary as a flat row: `baseline_ms` is the median, `improvement` the point estimate."""
     plain = {name: value for name, value in cell.items() if not isinstance(value, dict)}
     medians = {name: cell[name]["median"] for name in ("baseline_ms", "treatment_ms")}
     found = cell["improvement"]

@@ -1,9 +1,9 @@
-"""Libraries that take long to import, each imported when something of it is first used.
+"""Libraries that take long to import. Each is imported when one of its names is first used.
 
-A module says `from firstflight.deferred import numpy as np` where it would say `import numpy as np`, so that
-no call waits for what it does not use: altair takes 0.4 s. Python 3.15 has `lazy import` for
-this (PEP 810). `importlib.util.LazyLoader` would not do: a second import statement loads what the first one
-put off.
+A module has `from firstflight.deferred import numpy as np` in place of `import numpy as np`, so that a call
+does not wait for libraries that it does not use: altair takes 0.4 s. Python 3.15 has `lazy import` for this
+(PEP 810). `importlib.util.LazyLoader` does not work here: a second import statement loads the library at
+once.
 """
 
 from importlib import import_module
@@ -24,7 +24,7 @@ else:
             self._name = name
 
         def __getattr__(self, name: str) -> object:
-            """Imports the library; what is found stays, so that it is asked once for each name."""
+            """Imports the library. The result is stored, so that each name is looked up once."""
             found = getattr(import_module(self._name), name)
             setattr(self, name, found)
             return found

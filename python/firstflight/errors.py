@@ -39,8 +39,8 @@ class LabError(ExperimentError):
 
 
 def one_line(text: str) -> str:
-    """`text` with everything written out that starts a line, moves a cursor or cannot be encoded.
+    """`text` with all characters escaped that start a line, move the cursor or cannot be encoded.
 
-    Messages quote what archives hold: a terminal must not obey it, and a line of ours must stay one.
+    Messages quote the contents of archives, which must not control the terminal or add lines.
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

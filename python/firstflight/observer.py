@@ -1,41 +1,41 @@
-"""What long work tells its observer: how far it is, and what is worth a line."""
+"""How long work reports progress, notes and warnings."""
 
 
 class Observer:
-    """Ignores all of it; override what is of interest. Any thread may call it."""
+    """Ignores all reports. Subclasses override the methods that they need. Any thread may call them."""
 
     def begin(self, what: str, total: int | None = None, done: int = 0) -> None:
-        """Something else is done from now on.
+        """Starts the progress of another kind of work.
 
         Args:
-            what: In a word or two, such as `loads`.
-            total: How many there are to do; `None`: not counted.
+            what: What is counted, in a word or two, such as `loads`.
+            total: How many there are; `None`: not counted.
             done: How many are done already.
         """
 
     def advance(self) -> None:
-        """One more is done."""
+        """Reports that one more is done."""
 
     def remark(self, text: str) -> None:
-        """What else to show of what is being done; replaces what was remarked before."""
+        """Shows a remark beside the progress. It replaces the previous remark."""
 
     def note(self, text: str) -> None:
-        """Something that may be left out."""
+        """Reports information that may be left out."""
 
     def warn(self, message: str, hint: str = "") -> None:
-        """Something makes the results doubtful; what to do about it."""
+        """Reports a reason to doubt the results, and what to do about it."""
 
 
 class Forwarder(Observer):
-    """Shows progress; passes notes and warnings on."""
+    """Shows progress itself and passes notes and warnings on."""
 
     def __init__(self, talk: Observer) -> None:
         self._talk = talk
 
     def note(self, text: str) -> None:
-        """Something that may be left out."""
+        """Passes the note on."""
         self._talk.note(text)
 
     def warn(self, message: str, hint: str = "") -> None:
-        """Something makes the results doubtful; what to do about it."""
+        """Passes the warning on."""
         self._talk.warn(message, hint)

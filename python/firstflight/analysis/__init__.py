@@ -1,4 +1,4 @@
-"""What the loads say: cell pairs, statistics, proof and warnings."""
+"""Evaluates loads: cell pairs, statistics, proofs, critical paths and warnings."""
 
 from firstflight.analysis.cells import SIDES, CellKey, CellPair, cell_pairs
 from firstflight.analysis.summary import summarize, summarize_pairs

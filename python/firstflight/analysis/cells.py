@@ -1,4 +1,4 @@
-"""Loads into cell pairs: those of the baseline and of one treatment on a page and path, matched by block."""
+"""Groups loads into cell pairs: those of the baseline and of one treatment on a page and path, by block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from firstflight.results.records import Factors, numeric, plt_ms
 from firstflight.results.schema import TREATMENT, is_drawn
 
 SIDES: tuple[Side, Side] = ("baseline", "treatment")
-"""The two sides of a comparison: without and with what is compared."""
+"""The two sides of a comparison: the baseline and the treatment."""
 
 
 _FIRST = ("rtt_ms", "down_mbps", "up_mbps", "loss", "topology", "client", "engine")
@@ -26,11 +26,11 @@ _COLUMNS = (*_FIRST, *(c.name for c in TREATMENT if c.name not in (*_FIRST, "coo
 
 @dataclass(frozen=True)
 class CellKey:
-    """What the loads of a treatment have in common: the page, and the columns in which plans may differ.
+    """What all loads of a treatment on one path share: the page, and the columns in which plans may differ.
 
     Args:
         page: Name of the page.
-        values: Of `firstflight.results.schema.TREATMENT` but for the cookie state.
+        values: The columns of `firstflight.results.schema.TREATMENT`, except the cookie state.
     """
 
     page: str
@@ -53,7 +53,7 @@ class CellKey:
 
     @property
     def client(self) -> str:
-        """What loaded the page."""
+        """The client that loaded the page."""
         return self.factors["client"]
 
     @property
@@ -63,7 +63,7 @@ class CellKey:
 
 
 _PLACE = ("page", "rtt_ms", "down_mbps", "up_mbps", "topology", "engine", "down_trace", "up_trace")
-"""What no treatment changes: the loads of a block have it in common."""
+"""Columns that no treatment changes: all loads of a block share them."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ _DIFFER = ("version", "mode", "cookies", *_COLUMNS)
 
 
 class _Pair(NamedTuple):
-    """What tells a cell pair from others."""
+    """What identifies a cell pair."""
 
     key: CellKey
     cookies: str
@@ -205,16 +205,16 @@ class _Pair(NamedTuple):
 
 
 def cell_name(cell: Mapping[str, Any]) -> str:
-    """A cell of a summary, or a cell pair, in a message."""
+    """The name of a cell of a summary, or of a cell pair, in a message."""
     name = f"{cell['page']} {cell['rtt_ms']:g} ms"
     return name if cell["treatment"] in ("", FAST_OPEN) else f"{name} {cell['treatment']}"
 
 
 def cell_pairs(records: Iterable[LoadRecord]) -> list[CellPair]:
-    """Group loads into cell pairs, ordered by page, RTT, the rest of the key, and the treatment.
+    """Groups loads into cell pairs, ordered by page, RTT, the rest of the key, and the treatment.
 
-    Each load of a treatment is paired with the baseline's of its block. Loads of the baseline that are alone
-    in their block go to every treatment of their page and path.
+    Each load of a treatment is paired with the baseline's load of the same block. Baseline loads in a block
+    without other loads count for every treatment of their page and path.
     """
     records = list(records)
     in_block, anywhere = _treated(records)
@@ -227,7 +227,7 @@ def cell_pairs(records: Iterable[LoadRecord]) -> list[CellPair]:
 
 
 _Places = dict[tuple[object, ...], dict[_Pair, None]]
-"""Cell pairs by what their loads have in common."""
+"""Cell pairs by the values that their loads share."""
 
 
 def _treated(records: list[LoadRecord]) -> tuple[_Places, _Places]:
@@ -251,7 +251,8 @@ def _pairs_of(load: Mapping[str, Any], in_block: _Places, anywhere: _Places) -> 
     found: list[_Pair] = []
     for name in dict.fromkeys(pair.treatment for pair in beside):
         of_name = [pair for pair in beside if pair.treatment == name]
-        # Of one treatment under several keys (several runs put together) the one that shares the baseline's.
+        # A treatment may have several keys (several runs put together): prefer the one equal to the
+        # baseline's.
         found += [pair for pair in of_name if pair.key == own.key] or of_name
     return found or [own._replace(treatment="")]
 
@@ -280,6 +281,6 @@ def _order(pair: CellPair) -> tuple[Any, ...]:
 
 
 def _natural(name: str) -> list[tuple[float, str]]:
-    """Sorts names by the numbers in them: ``http=1.1``, ``initial_window=4`` before ``initial_window=32``."""
+    """A sort key that compares numbers in names: ``initial_window=4`` before ``initial_window=32``."""
     parts = re.split(r"(\d+(?:\.\d+)?)", name)
     return [(float(part), "") if place % 2 else (-1.0, part) for place, part in enumerate(parts)]

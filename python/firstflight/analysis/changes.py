@@ -1,14 +1,14 @@
-"""What one recording of a page has that another has not: requests matched by URL, and the changes that count.
+"""Finds what changed between two recordings of a page: matches requests by URL, and keeps real changes.
 
 Two recordings of one page are never equal: servers take other times, documents have other lengths, queries
-and file names hold other numbers. So requests are matched through five forms of their URL, each coarser
-than the last, and a difference counts only where it is larger than what two recordings of an unchanged page
-show. With several recordings of a side it must hold for every pair of them, and is as large as in the pair
-that differs least.
+and file names contain other numbers. So requests are matched by five forms of their URL, each less strict
+than the one before. A difference counts only if it is larger than that between two recordings of an unchanged
+page. With several recordings of a side, a difference must exist for every pair of them. Its size is then that
+of the pair that differs least.
 
-`Changes.version` is the base with some of the changes made to it, and nothing else of the head: what is
-noise in the head is in no page that is loaded. Left out: the order of requests within the head, its times
-where they count as noise, and whether a request blocks the load event, where both pages have the request.
+`Changes.version` is the base with some of the changes applied. It has nothing else of the head, so noise in
+the head is in no page that is loaded. Left out: the order of requests in the head, its times where they count
+as noise, and, for a request that both pages have, whether it blocks the load event.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from firstflight.errors import PageInputError
 from firstflight.model.page import ONE_SEGMENT_BYTES, Initiator, Page, Resource
 
 NOISE_MS = 50.0
-"""Times of one request that differ by no more between two recordings are taken as equal, ms. What importers
-infer of the main thread's work from pauses is at most as much, so that it alone is never a change."""
+"""Times of a request that differ by at most this between recordings count as equal, ms. The main thread's
+work that importers infer from pauses is not longer, so that it alone is never a change."""
 
 SAME_WITHIN_MS = 10.0
-"""Versions of a page whose times differ by no more are the same, ms."""
+"""Versions of a page whose times differ by at most this are the same, ms."""
 
 _NOISE_SHARE = 0.01
 _ALWAYS_BYTES = 10_000
-"""Lengths that differ by less than a segment, or by less than 1 % and 10 kB, are taken as equal."""
+"""Lengths that differ by less than a segment, or by less than 1 % and 10 kB, count as equal."""
 
 _SAME_PAGE_SHARE = 0.5
-"""Pages under other URLs are versions of one page where so many requests of the smaller one match."""
+"""Pages with different URLs are versions of one page if this share of the smaller one's requests match."""
 
 What = Literal["added", "removed", "redirect", "larger", "smaller", "slower", "faster", "moved", "status"]
-"""What became of a request; `slower` and `faster` of its server, or of the main thread's work on it."""
+"""How a request changed. `slower` and `faster` are about its server or the main thread's work on it."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one request, or of one that is new or gone with all that it alone asks for.
+    """How one request changed; or a request that is new or gone, with all requests that only it causes.
 
     Attributes:
-        url: The request's URL in the head; of a removed one in the base.
-        what: What became of it, most important first.
-        details: The same in words, each with its figures.
-        others: URLs of the requests that came or went with it.
-        base: Indices in the base.
-        head: Indices in the head.
+        url: The request's URL in the head; if it was removed, in the base.
+        what: Its changes, the most important first.
+        details: The changes in words, with their numbers.
+        others: URLs of the requests that were added or removed with it.
+        base: Indices of its requests in the base.
+        head: Indices of its requests in the head.
     """
 
     url: str
@@ -67,11 +67,11 @@ class Change:
 
     @property
     def words(self) -> str:
-        """What became of the request, in one line."""
+        """The changes of the request, in one line."""
         return "; ".join(self.details)
 
     def to_json(self) -> dict[str, object]:
-        """As data: what became of the request, and what came or went with it."""
+        """The change as data, with the requests that were added or removed with it."""
         return {
             "url": self.url,
             "what": list(self.what),
@@ -81,23 +81,23 @@ class Change:
 
 
 _Node = tuple[Literal["base", "head"], int]
-"""A request: the side that it is taken from, and its index there."""
+"""A request: the side that it is taken from, and its index in that page."""
 
 
 @dataclass(frozen=True)
 class Version:
-    """A page between base and head.
+    """A page: the base with some of the changes.
 
     Attributes:
         page: The page.
-        nodes: What each of its requests is.
+        nodes: Where each of its requests was taken from.
     """
 
     page: Page
     nodes: tuple[_Node, ...]
 
     def touched(self, made: Collection[Change]) -> set[int]:
-        """Indices of the requests that changes name."""
+        """Indices of the requests that the changes in `made` name."""
         named: set[_Node] = {("base", index) for change in made for index in change.base}
         named |= {("head", index) for change in made if not change.base for index in change.head}
         return {index for index, node in enumerate(self.nodes) if node in named}
@@ -105,14 +105,14 @@ class Version:
 
 @dataclass(frozen=True)
 class Changes:
-    """The changes between two versions of a page that count.
+    """The changes between two versions of a page.
 
     Attributes:
-        base: The base, as it was recorded first.
-        head: The head, as it was recorded first.
-        matched: Index in the head by index in the base.
-        found: The changes, in the order of the requests in the head, then those removed.
-        misjudged_ms: By how much too slow the head's recording takes servers to be, by host: see
+        base: The first recording of the base.
+        head: The first recording of the head.
+        matched: Index in the head by index in the base, of matched requests.
+        found: The changes, in the order of the requests in the head, then the removed ones.
+        misjudged_ms: Error of the head's server times, ms, by host; positive: they are too long. See
             `_Sides.waited_longer_ms`.
     """
 
@@ -123,22 +123,22 @@ class Changes:
     misjudged_ms: dict[str, float] = field(default_factory=dict)
 
     def version(self, made: Collection[Change], name: str = "") -> Version:
-        """The base with some of the changes made to it.
+        """The base with some of the changes applied.
 
         Args:
             made: Changes of `found`.
-            name: Of the page; empty: that of the base.
+            name: Name of the page; empty: that of the base.
         """
         return _Merge(self, made).version(name or self.base.name)
 
 
 def find_changes(bases: Sequence[Page], heads: Sequence[Page], noise_ms: float = NOISE_MS) -> Changes:
-    """The changes from base to head.
+    """Finds the changes from base to head.
 
     Args:
-        bases: One recording of the base or more.
-        heads: Of the head.
-        noise_ms: Times that differ by no more are taken as equal, ms.
+        bases: One or more recordings of the base.
+        heads: One or more recordings of the head.
+        noise_ms: Times that differ by at most this count as equal, ms.
 
     Raises:
         PageInputError: They are not versions of one page.
@@ -161,13 +161,13 @@ def find_changes(bases: Sequence[Page], heads: Sequence[Page], noise_ms: float =
 
 
 def check_times(named: Sequence[tuple[str, Page]]) -> bool:
-    """Whether the recordings tell the times of servers.
+    """Whether the recordings have the times of servers.
 
     Args:
         named: The recordings with their names.
 
     Raises:
-        PageInputError: Some do and others do not.
+        PageInputError: Some have them and others do not.
     """
     timed = {name: any(resource.server_ms for resource in page.resources) for name, page in named}
     without = next((name for name, is_timed in timed.items() if not is_timed), None)
@@ -182,13 +182,13 @@ def check_times(named: Sequence[tuple[str, Page]]) -> bool:
 
 
 WITH_TIMES = "record with firstflight record, or export a HAR whose entries have timings"
-"""How a recording comes to tell the times of servers."""
+"""How to make a recording that has the times of servers."""
 UNTIMED = "the recordings tell no times of servers: a slower server is not seen"
-"""What to warn of where `check_times` finds none."""
+"""The warning when `check_times` finds none."""
 
 
 def match(base: Page, head: Page) -> dict[int, int]:
-    """Index in the head by index in the base, of the requests that are the same in both."""
+    """Index in the head by index in the base, of the requests that both have."""
     matched: dict[int, int] = {final_document(base): final_document(head)}
     taken = set(matched.values())
     ours, theirs = _Seen(base, {}), _Seen(head, _renamed_host(base, head))
@@ -205,7 +205,7 @@ def match(base: Page, head: Page) -> dict[int, int]:
 
 
 def final_document(page: Page) -> int:
-    """Index of the document, behind its redirects."""
+    """Index of the document, after its redirects."""
     after = {
         resource.initiator.resource: index
         for index, resource in enumerate(page.resources)
@@ -232,7 +232,7 @@ def _refuse_another_page(base: Page, head: Page, matched: dict[int, int]) -> Non
 _HASHED = re.compile(
     r"(?<=[._-])[A-Za-z0-9_-]{8,}(?=\.[A-Za-z0-9]+$)|[0-9a-fA-F]{6,}|[0-9]+|[A-Za-z0-9_-]{20,}"
 )
-"""What changes in a name with each build or answer: hashes, versions, numbers, tokens."""
+"""Parts of names that change with each build or response: hashes, versions, numbers, tokens."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class _Seen:
 
     Attributes:
         page: The page.
-        renamed: Other names of hosts: a head that was recorded from a preview's host has the base's instead.
+        renamed: New names of hosts: in a head that was recorded on a preview's host, it becomes the base's.
     """
 
     page: Page
@@ -249,16 +249,16 @@ class _Seen:
 
     @cached_property
     def hops(self) -> set[int]:
-        """Indices of the redirects."""
+        """Indices of the requests that were redirected."""
         return _hops(self.page)
 
     def host(self, netloc: str) -> str:
-        """The host as the other page has it."""
+        """The host's name in the other page."""
         return self.renamed.get(netloc, netloc)
 
 
 def _chained(seen: _Seen, index: int) -> object:
-    """The URL that was asked for first, where redirects led to this one; a redirect is another request."""
+    """The URL that was requested first, if redirects led to this one. A redirect matches only a redirect."""
     start = index
     while (by := seen.page.resources[start].initiator) is not None and by.via == "redirect":
         start = by.resource
@@ -293,11 +293,11 @@ _FORMS: tuple[Callable[[_Seen, int], object], ...] = (
     _without_hashes,
     _without_numbers,
 )
-"""What of a request must be equal, stricter forms first."""
+"""The forms of a request that must be equal for a match, the strictest first."""
 
 
 def _hops(page: Page) -> set[int]:
-    """Indices of the redirects that were followed."""
+    """Indices of the requests whose redirect was followed."""
     return {
         resource.initiator.resource
         for resource in page.resources
@@ -321,12 +321,12 @@ class _Others:
 
     @cached_property
     def of_base(self) -> list[tuple[Page, dict[int, int]]]:
-        """Each further base, with its index by that in the first."""
+        """Each further base, with its index of a request by that in the first base."""
         return [(other, match(self.base, other)) for other in self.bases]
 
     @cached_property
     def of_head(self) -> list[tuple[Page, dict[int, int]]]:
-        """Each further head, with its index by that in the first."""
+        """Each further head, with its index of a request by that in the first head."""
         return [(other, match(self.head, other)) for other in self.heads]
 
     @cached_property
@@ -343,16 +343,16 @@ class _Others:
         return {id(page): {host.host: host.rtt_ms for host in page.hosts} for page in pages}
 
     def rtt_ms(self, page: Page, resource: Resource) -> float:
-        """How far a recording takes the host of a request to be; 0 where it does not tell, ms."""
+        """The RTT to the host of a request according to a recording, ms; 0 if it has none."""
         return self._rtts_ms[id(page)].get(urlsplit(resource.url).hostname or "", 0.0)
 
     def is_added(self, h: int, matched: dict[int, int]) -> bool:
-        """Whether every head has the request and no base."""
+        """Whether every head has the request and no base has it."""
         in_all = all(h in known for _, known in self.of_head)
         return h not in matched.values() and h not in self._in_other_bases and in_all
 
     def is_removed(self, b: int, matched: dict[int, int]) -> bool:
-        """Whether every base has the request and no head."""
+        """Whether every base has the request and no head has it."""
         in_all = all(b in known for _, known in self.of_base)
         return b not in matched and b not in self._in_other_heads and in_all
 
@@ -376,21 +376,22 @@ class _Sides:
         return self.head.resources[self.h]
 
     def difference(self, name: str) -> float:
-        """How much larger a field is in the head at least, whichever recordings are compared; signed."""
+        """By how much a field is larger in the head, for the recordings that differ least; signed."""
         return self._least(lambda _, resource: float(getattr(resource, name)))
 
     def waited_longer_ms(self) -> float:
-        """How much longer the server took at least, as far as its distance does not decide it, ms; signed.
+        """How much longer the server took in the head, as `difference`, ms; signed.
 
-        A recording tells how long a request waited, and readers subtract the round trip to the host, which
-        they take from its handshakes. Where that went wrong in one recording, the waits still agree.
+        A recording has the time that a request waited. Readers subtract the RTT to the host, which they
+        estimate from handshakes. If that estimate is wrong in one recording, the waits still agree. So the
+        smaller of the two differences counts, or 0 if their signs differ.
         """
         server = self._least(lambda _, resource: resource.server_ms)
         wait = self._least(lambda page, resource: resource.server_ms + self.others.rtt_ms(page, resource))
         return min(server, wait, key=abs) if server * wait > 0 else 0.0
 
     def delayed_ms(self) -> float:
-        """How much longer the client paused before the request at least, ms; signed."""
+        """How much longer the client paused before the request in the head, as `difference`, ms; signed."""
         return self._least(lambda _, resource: _delay_ms(resource))
 
     def _least(self, value: Callable[[Page, Resource], float]) -> float:
@@ -406,7 +407,7 @@ _SIZES = (("body_bytes", "body"), ("header_bytes", "header fields"), ("request_b
 
 
 def _changed(sides: _Sides, matched: dict[int, int], noise_ms: float) -> Change | None:
-    """What became of a request that both have; None where nothing counts."""
+    """The change of a request that both sides have; `None` if no difference counts."""
     before, now = sides.before, sides.now
     what: list[What] = []
     details: list[str] = []
@@ -446,7 +447,7 @@ def _changed(sides: _Sides, matched: dict[int, int], noise_ms: float) -> Change 
 
 
 def _misjudged_ms(base: Page, head: Page, matched: dict[int, int], noise_ms: float) -> dict[str, float]:
-    """Hosts whose requests waited as long in both recordings, and whose servers seem slower in one."""
+    """Differences of server times, ms, by host, where requests waited equally long in both recordings."""
     ours, theirs = ({host.host: host.rtt_ms for host in page.hosts} for page in (base, head))
     servers: dict[str, list[float]] = defaultdict(list)
     for b, h in matched.items():
@@ -467,7 +468,7 @@ def _delay_ms(resource: Resource) -> float:
 
 
 def _is_moved(sides: _Sides, matched: dict[int, int]) -> bool:
-    """Whether another request, which both have, asks for it now; a rule of the importer does not count."""
+    """Whether its initiator is another request, which both pages have. Inferred initiators do not count."""
     one, other = sides.before.initiator, sides.now.initiator
     if (
         one is None
@@ -487,7 +488,7 @@ def _asks(page: Page, resource: Resource) -> str:
 
 
 def _trees(page: Page, found: set[int]) -> list[list[int]]:
-    """Requests that are new or gone, each with those of them that it asks for; roots first, in page order."""
+    """Added or removed requests, each with those that it causes; roots first, in page order."""
     trees: dict[int, list[int]] = {}
     root_of: dict[int, int] = {}
     for index in sorted(found):
@@ -536,7 +537,7 @@ def _removed(base: Page, tree: list[int]) -> Change:
 
 
 class _Merge:
-    """The base with some changes."""
+    """Applies changes to the base."""
 
     def __init__(self, changes: Changes, made: Collection[Change]) -> None:
         self._base, self._head = changes.base, changes.head
@@ -547,7 +548,7 @@ class _Merge:
         self._fields = {change.base[0]: change.fields for change in made if change.fields}
 
     def version(self, name: str) -> Version:
-        """All resources that are left or new, each behind its initiator."""
+        """The page of all remaining and added resources, each after its initiator."""
         nodes: list[_Node] = [("base", b) for b in range(len(self._base.resources)) if b not in self._gone]
         nodes += [("head", h) for h in sorted(self._new)]
         made = {node: self._resource(node) for node in nodes}
@@ -566,7 +567,7 @@ class _Merge:
         return Version(merged.checked(place=f"{name}: base with changes"), tuple(order))
 
     def _resource(self, node: _Node) -> tuple[Resource, _Node | None, _Node | None]:
-        """A resource with its initiator in the page; the nodes of its initiator and of what it is after."""
+        """A resource with its initiator; then the nodes of its initiator and of the resource it waits for."""
         side, index = node
         if side == "head":
             resource = self._head.resources[index]
@@ -613,7 +614,7 @@ class _Merge:
         return by, None if at is None else ("base", at), after  # type: ignore[return-value]
 
     def _of_head(self, index: int) -> _Node | None:
-        """The node that stands for a request of the head: itself, its match, or what asked for it."""
+        """The node for a request of the head: itself if added, its match, or its nearest such initiator."""
         at: int | None = index
         while at is not None:
             if at in self._new:
@@ -625,7 +626,7 @@ class _Merge:
         return None
 
     def _place(self, node: _Node) -> tuple[float, int]:
-        """Where a resource stands: that of the base, or behind the one that precedes it in the head."""
+        """The position of a resource: that in the base, or after the request that precedes it in the head."""
         side, index = node
         if side == "base":
             return float(index), -1
@@ -660,7 +661,7 @@ class _Merge:
 def _ordered(
     nodes: Iterable[_Node], by: dict[_Node, _Node | None], place: Callable[[_Node], tuple[float, int]]
 ) -> Iterator[_Node]:
-    """Nodes by their place, each behind its initiator."""
+    """The nodes by position, each after its initiator."""
     waiting: dict[_Node, list[_Node]] = defaultdict(list)
     ready: list[tuple[tuple[float, int], _Node]] = []
     there = set(nodes)

@@ -1,7 +1,7 @@
-"""Two results, or a result and a published table: first how they were made, then cell by cell.
+"""Compares two results, or a result and a published table: first how they were made, then each cell.
 
-A dimension that only one side varies, or that both hold constant, is no part of a cell's identity: it is a
-difference of set-up. So an emulated run is compared with a simulated one, and a run of ours with the paper.
+A dimension that only one side varies, or that both sides keep constant, does not identify a cell: it is a
+difference of set-up. So an emulated run can be compared with a simulated one, and a run with the paper.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from firstflight.results.files import PLAN
 from firstflight.text import plural
 
 DIMENSIONS = ("page", "rtt_ms", "down_mbps", "up_mbps", "topology", "loss", "client", "engine", "treatment")
-"""What may tell the cells of a side apart; None where the side does not say."""
+"""The dimensions that may identify a cell of a side; `None` if the side has no such value."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class SideCell:
     """One cell pair of a side.
 
     Attributes:
-        key: By `DIMENSIONS`.
-        baseline_ms: Median PLT of the baseline.
-        treatment_ms: Of the treatment.
+        key: The value of each of `DIMENSIONS`.
+        baseline_ms: Median PLT of the baseline, ms.
+        treatment_ms: Median PLT of the treatment, ms.
         improvement: (PLT_baseline - PLT_treatment) / PLT_baseline, signed.
-        low: Lower end of its interval; None where it is not known.
-        high: Upper end.
-        note: What is known to be wrong with it.
-        blocks: Its paired blocks; None: the number is exact, or nothing is known of its spread.
+        low: Lower end of its interval; `None`: not known.
+        high: Upper end of its interval; `None`: not known.
+        note: A known problem of the cell.
+        blocks: Its number of paired blocks; `None`: the number is exact, or its spread is not known.
         is_proved: Whether its proof holds.
     """
 
@@ -67,13 +67,14 @@ class SideCell:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two.
+    """One of the two sides.
 
     Attributes:
-        name: As it was asked for.
+        name: Its name, as the user gave it.
         setup: How its loads were made, in words.
         cells: Its cells.
-        caption: All that decides its numbers, as its own tables say it; of a published table, what is known.
+        caption: The settings of its numbers, as in its own tables; for a published table, those that are
+            known.
     """
 
     name: str
@@ -87,10 +88,10 @@ class Side:
 
 
 def open_side(name: str) -> Side:
-    """Opens a results folder, or a published table by its name; nothing is written.
+    """Opens a results folder, or a published table by its name. It writes nothing.
 
     Raises:
-        UsageError: There is neither.
+        UsageError: There is neither a folder nor a table of that name.
     """
     if name in published_names():
         return _published(published_table(name))
@@ -189,7 +190,7 @@ def _list(values: list[Any] | Any) -> str:  # noqa: ANN401
 
 _ALWAYS = ("page", "rtt_ms")
 _FEW = 3
-"""Fewer common cells have no order worth a correlation."""
+"""With fewer common cells there is no rank correlation."""
 
 
 @dataclass(frozen=True)
@@ -197,10 +198,10 @@ class Pair:
     """A cell that both sides have.
 
     Attributes:
-        key: What tells it apart.
-        a: On the first side.
-        b: On the second.
-        p_adjusted: `p_value` raised for the number of pairs.
+        key: The dimensions that identify it.
+        a: The cell of the first side.
+        b: The cell of the second side.
+        p_adjusted: `p_value` adjusted for the number of pairs.
     """
 
     key: Mapping[str, Any]
@@ -210,15 +211,16 @@ class Pair:
 
     @property
     def difference(self) -> float:
-        """Improvement of the first less that of the second, a fraction."""
+        """Improvement of the first side minus that of the second, a fraction."""
         return self.a.improvement - self.b.improvement
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Of the difference; None where neither side has one, or a side has too few blocks for one.
+        """Interval of the difference; `None` if neither side has one, or a side has too few blocks for one.
 
-        The method of variance estimates recovery: each side's distance to its ends, squared and added
-        (Zou and Donner, Statistics in Medicine 27, 2008). A side without an interval counts as exact.
+        It is computed by the method of variance estimates recovery: each side's distances to its ends,
+        squared and added (Zou and Donner, Statistics in Medicine 27, 2008). A side without an interval counts
+        as exact.
         """
         ends = [_ends(cell) for cell in (self.a, self.b)]
         if all(end is None for end in ends) or self._has_too_few_blocks:
@@ -228,7 +230,7 @@ class Pair:
 
     @property
     def verdict(self) -> str:
-        """Whether the two differ, by the rule of all verdicts: proof, interval and adjusted p value."""
+        """Whether the two differ. The rule is that of all verdicts: proof, interval and adjusted p value."""
         if not (self.a.is_proved and self.b.is_proved):
             return NOT_PROVED
         if self._has_too_few_blocks:
@@ -241,10 +243,10 @@ class Pair:
 
     @property
     def p_value(self) -> float | None:
-        """The level at which the interval would end at 0; None where there is no interval.
+        """The level at which the interval would end at 0; `None` if there is no interval.
 
-        Its distance to 0 is measured in those of the 95 % interval, on the scale of Student's t with as many
-        degrees of freedom as the side with fewer blocks has.
+        The distance to 0 is divided by that to the end of the 95 % interval. The ratio is looked up in
+        Student's t, with the degrees of freedom of the side with fewer blocks.
         """
         if self.interval is None:
             return None
@@ -264,15 +266,15 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides, cell by cell.
+    """The comparison of two sides.
 
     Attributes:
         a: The first side.
         b: The second side.
-        setup: What they say of themselves, where it differs: name, first, second.
-        pairs: Cells that both have.
-        only_a: How many only the first has.
-        only_b: How many only the second has.
+        setup: Set-up values that differ: name, value of the first side, value of the second.
+        pairs: Cells that both sides have.
+        only_a: Number of cells that only the first side has.
+        only_b: Number of cells that only the second side has.
     """
 
     a: Side
@@ -284,27 +286,27 @@ class Comparison:
 
     @property
     def rank_correlation(self) -> float | None:
-        """Spearman's, of the improvements; None below three cells or where a side is constant."""
+        """Spearman's correlation of the improvements; `None` below three cells or if a side is constant."""
         return _spearman([(pair.a.improvement, pair.b.improvement) for pair in self.pairs])
 
     @property
     def plt_rank_correlation(self) -> float | None:
-        """Spearman's, of the load times of the baseline."""
+        """Spearman's rank correlation of the baseline's load times, as `rank_correlation`."""
         return _spearman([(pair.a.baseline_ms, pair.b.baseline_ms) for pair in self.pairs])
 
     @property
     def median_difference(self) -> float:
-        """Median of the differences' sizes, a fraction."""
+        """Median of the absolute differences, a fraction."""
         return statistics.median(abs(pair.difference) for pair in self.pairs)
 
     @property
     def mean_difference(self) -> float:
-        """Mean of the differences' sizes, a fraction."""
+        """Mean of the absolute differences, a fraction."""
         return statistics.mean(abs(pair.difference) for pair in self.pairs)
 
     @property
     def same_sign(self) -> int:
-        """In how many cells both are faster, or both are not."""
+        """Number of cells in which the improvement is above 0 on both sides, or on neither."""
         return sum((pair.a.improvement > 0) == (pair.b.improvement > 0) for pair in self.pairs)
 
 
@@ -331,7 +333,7 @@ def compare(a: Side, b: Side) -> Comparison:
 
 
 def _by_key(side: Side, names: list[str]) -> dict[tuple[Any, ...], SideCell]:
-    """Cells by what tells them apart; several of one key cannot be compared."""
+    """Cells by the dimensions that identify them. Raises `UsageError` if several have the same key."""
     found: dict[tuple[Any, ...], SideCell] = {}
     for cell in side.cells:
         key = tuple(cell.key.get(name) for name in names)
@@ -357,7 +359,7 @@ def _pages(side: Side) -> str:
 
 
 def _ends(cell: SideCell) -> tuple[float, float] | None:
-    """Distances from the improvement down and up to the ends of its interval."""
+    """Distances from the improvement to the lower and the upper end of its interval."""
     if cell.low is None or cell.high is None:
         return None
     return cell.improvement - cell.low, cell.high - cell.improvement

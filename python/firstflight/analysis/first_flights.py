@@ -1,8 +1,8 @@
-"""Whether a connection's first flight carried what it could, and if not, why: reasons as codes.
+"""Whether a connection's first flight carried data, and if not, why: reasons as codes.
 
-Each mechanism of a connection gets one finding. Over TCP that is Fast Open; with TLS also early data; over
-QUIC it is 0-RTT. A reason follows from what crossed the wire and from the program's system calls; where the
-calls could not be seen the code says so, and nothing is guessed.
+Each mechanism of a connection has one finding. Over TCP the mechanism is Fast Open, and with TLS also early
+data; over QUIC it is 0-RTT. A reason follows from the packets and from the program's system calls. If the
+calls could not be seen, the code says so, and no reason is guessed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from firstflight.results.first_flights import (
 
 
 class Mechanism(StrEnum):
-    """What can carry data before the handshake is done."""
+    """A mechanism that carries data before the handshake is complete."""
 
     FAST_OPEN = "tfo"
     EARLY_DATA = "early-data"
@@ -33,7 +33,7 @@ class Mechanism(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a first flight carried data, or none. Scripts compare these codes: a name never changes."""
+    """Why a first flight carried data, or none. Scripts compare these codes, so a name never changes."""
 
     USED = "used"
     SYSCTL_OFF = "sysctl-off"
@@ -74,10 +74,10 @@ class Finding:
     """The finding about one mechanism on one connection.
 
     Attributes:
-        mechanism: Which.
-        reason: Why, as a code.
-        detail: The same with this connection's numbers, one sentence.
-        hint: What can be done about it; empty where nothing need be.
+        mechanism: The mechanism.
+        reason: The reason, as a code.
+        detail: The reason with this connection's numbers, in one sentence.
+        hint: What to do about it; empty if nothing needs to be done.
     """
 
     mechanism: Mechanism
@@ -87,11 +87,11 @@ class Finding:
 
     @property
     def used(self) -> bool:
-        """Whether the first flight carried data that the server took."""
+        """Whether the first flight carried data that the server accepted."""
         return self.reason is Reason.USED
 
     def to_json(self) -> dict[str, object]:
-        """As the document has it."""
+        """The finding as the JSON document has it."""
         return {
             "mechanism": self.mechanism.value,
             "used": self.used,
@@ -103,10 +103,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is known of kernel and servers, since the laboratory set them up.
+    """What the laboratory set up for kernel and servers.
 
     Attributes:
-        sysctl: `net.ipv4.tcp_fastopen` where the program runs.
+        sysctl: `net.ipv4.tcp_fastopen` of the program.
         cookies: The state of cookies and tickets.
     """
 
@@ -159,16 +159,16 @@ HINTS: Final[Mapping[Reason, str]] = {
     Reason.NO_COOKIE_GIVEN: "look at TCPFastOpenListenOverflow in /proc/net/netstat of the server",
     Reason.NO_TICKETS_GIVEN: "turn session tickets on",
 }
-"""What can be done, by reason; those without need nothing."""
+"""What to do, by reason; reasons that need no action are left out."""
 
 
 def judge_visit(flights: Sequence[Flight], visits: Sequence[Visit], given: Conditions) -> list[list[Finding]]:
     """The findings of every connection, in order.
 
     Args:
-        flights: All connections, of both visits.
+        flights: All connections of both visits.
         visits: The visits.
-        given: What is known of kernel and servers.
+        given: What the laboratory set up.
     """
     findings = []
     resumable: set[str] = set()
@@ -274,7 +274,7 @@ def _without_data(wire: Wire) -> tuple[Reason, str]:
 def _without_option(
     flight: Flight, watched: Watched, socket: Socket | None, given: Conditions
 ) -> tuple[Reason, str]:
-    """Why a connection had a SYN without the option."""
+    """Why a connection's SYN lacked the option."""
     if not flight["is_answered"] and flight["closed_ms"] is None:
         return Reason.NO_ANSWER, "A plain SYN was not answered."
     if socket is None:
@@ -308,7 +308,7 @@ def _unasked(socket: Socket) -> tuple[Reason, str]:
 
 
 def _unseen(watched: Watched, given: Conditions) -> tuple[Reason, str]:
-    """Why a connection had a SYN without the option, where the calls of its socket were not seen."""
+    """Why a connection's SYN lacked the option, if the calls of its socket were not seen."""
     if watched["io_uring"]:
         why = f"{', '.join(watched['io_uring'])} uses io_uring, whose calls cannot be watched"
     else:
@@ -406,9 +406,9 @@ def judge_server(facts: ServerFacts, port: int, sysctl: int) -> list[Finding]:
     """The findings about a server program.
 
     Args:
-        facts: What the laboratory saw; its last connection had all that the others were given.
-        port: Where it listens.
-        sysctl: `net.ipv4.tcp_fastopen` where it runs.
+        facts: What the laboratory saw. The last connection had everything that the earlier ones received.
+        port: The port that it listens on.
+        sysctl: `net.ipv4.tcp_fastopen` of the program.
     """
     findings = [_server_fast_open(facts, port, sysctl)]
     if facts["speaks_tls"]:

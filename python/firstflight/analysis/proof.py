@@ -1,4 +1,4 @@
-"""The proof of a cell pair: did the loads of both sides do what their treatments promise on the wire?"""
+"""The proof of a cell pair: whether the loads of both sides did on the wire what their treatments promise."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from firstflight.results import LoadRecord
 from firstflight.text import plural
 
 ALWAYS_FAST = {"warm", "backup", "cookieless"}
-"""Cookie states in which every SYN's data is taken."""
+"""Cookie states in which servers accept the data of every SYN."""
 
 
 def prove(pair: CellPair) -> CellProof:
-    """Add up the proofs of a pair's loads.
+    """Combines the proofs of a pair's loads.
 
-    ``ok`` needs every load's own proof (ledger, TCP_INFO and counters agree, and it kept what its treatment
-    promises), no data in a SYN where the mode is without Fast Open, and, where every SYN's data is taken,
-    accepted SYN data on every connection of a mode with it. Excused are connections whose SYN was sent again,
-    with whose segments the path interfered, or that were never answered.
+    ``ok`` needs three things. Every load's own proof holds: ledger, TCP_INFO and counters agree, and it kept
+    what its treatment promises. In a mode without Fast Open no SYN carries data. In a mode with Fast Open,
+    and a cookie state in which servers accept the data of every SYN, every connection has accepted SYN data.
+    A connection is excused if its SYN was retransmitted, the path interfered with its segments, or it got no
+    response.
     """
     seen = {side: _seen(pair, side) for side in SIDES}
     agreed = all(record["proof"].get("ok") is True for side in SIDES for record in pair.loads(side))
@@ -35,7 +36,7 @@ def prove(pair: CellPair) -> CellProof:
 
 
 def uses_fast_open(pair: CellPair, side: Side) -> bool:
-    """Whether any load of a side is of a mode with Fast Open."""
+    """Whether any load of a side has a mode with Fast Open."""
     return any(_is_fast_open(record["load"]) for record in pair.loads(side))
 
 
@@ -61,9 +62,9 @@ def _seen(pair: CellPair, side: Side) -> Seen:
 
 
 def _without_tfo(record: LoadRecord) -> int:
-    """Connections of a load that had no reason to go without the Fast Open of its mode, and did.
+    """Connections of a load that lacked the Fast Open of its mode without an excuse.
 
-    A load whose rows were not kept has counts only: as many as segments were sent again are excused.
+    Where the rows were not kept, interfered connections and retransmitted segments are subtracted as excused.
     """
     load, rows = record["load"], record["connections"]
     if not _is_fast_open(load) or load["cookies"] not in ALWAYS_FAST:
@@ -78,7 +79,7 @@ def _without_tfo(record: LoadRecord) -> int:
 
 
 def _is_excused(row: Mapping[str, Any]) -> bool:
-    """Whether a connection went without TFO because of the path."""
+    """Whether the path explains that a connection had no TFO."""
     took_part = row["syn_retransmits"] or row.get("interfered") or not row["bytes_down"]
     return bool(took_part) and not row["syn_data_acked"]
 

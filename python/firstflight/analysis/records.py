@@ -1,6 +1,6 @@
-"""What ``summary.json`` and ``sweep.json`` hold, typed: cells with numbers, proof and verdict; warnings.
+"""Types of ``summary.json`` and ``sweep.json``: cells with numbers, proof and verdict; warnings.
 
-docs/results.md and docs/sweeps.md say what each key means.
+docs/results.md and docs/sweeps.md explain each key.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from typing_extensions import ReadOnly
 
 Side = Literal["baseline", "treatment"]
-"""A side of a comparison: without or with what is compared."""
+"""A side of a comparison: the baseline or the treatment."""
 
 
 class Estimate(TypedDict):
-    """A median in ms with its interval; null where there is too little data."""
+    """A median in ms with its interval; null if there is too little data."""
 
     median: ReadOnly[float | None]
     low: ReadOnly[float | None]
@@ -34,10 +34,11 @@ class Effect(TypedDict):
 
 
 class Seen(TypedDict):
-    """Connections of one side's loads that count.
+    """Numbers of connections in one side's loads.
 
-    All; with data in the SYN; with that data accepted; with such data though the mode has none; with early
-    data of TLS; with that accepted. Early data is not counted in loads whose connections were not kept.
+    In the order of the keys: all; with data in the SYN; with accepted SYN data; with SYN data in a mode
+    without Fast Open; with TLS early data; with accepted early data. Early data is counted only in loads
+    whose connections were kept.
     """
 
     connections: ReadOnly[int]
@@ -49,9 +50,9 @@ class Seen(TypedDict):
 
 
 class Measure(TypedDict):
-    """One thing measured on both sides of the paired blocks, in the unit of its column.
+    """A quantity of both sides, over the paired blocks, in the unit of its column.
 
-    The medians of both, and how much more the treatment has in a typical block: `point`, `low`, `high`.
+    It has the median of each side, and the treatment's difference in a typical block: `point`, `low`, `high`.
     """
 
     baseline: ReadOnly[float]
@@ -60,7 +61,7 @@ class Measure(TypedDict):
 
 
 class CellProof(TypedDict):
-    """What was seen of both sides, and whether every load's own proof held."""
+    """What was seen of both sides, and whether the proof holds."""
 
     baseline: ReadOnly[Seen]
     treatment: ReadOnly[Seen]
@@ -77,14 +78,14 @@ class Warning(TypedDict):
 
 
 class Counts(TypedDict):
-    """Loads of one side."""
+    """Numbers of loads of one side."""
 
     ok: ReadOnly[int]
     failed: ReadOnly[int]
 
 
 class Setting(Factors):
-    """All that decides the numbers of a cell but its page; of the treatment where the two sides differ."""
+    """All settings of a cell except its page; if the two sides differ, those of the treatment."""
 
     baseline: str
     treatment: str
@@ -93,13 +94,13 @@ class Setting(Factors):
 
 
 class CellSetting(Setting):
-    """A setting with its page."""
+    """The settings of a cell with its page."""
 
     page: str
 
 
 class Cell(CellSetting):
-    """One pair of cells: the loads of a treatment and those of the baseline."""
+    """A cell pair: the loads of a treatment and those of the baseline."""
 
     caption: str
     n: int
@@ -126,21 +127,21 @@ class Cell(CellSetting):
 
 
 class Interval(TypedDict):
-    """How intervals are made."""
+    """How intervals are computed."""
 
     confidence: ReadOnly[float]
     method: ReadOnly[str]
 
 
 class InstrumentFailures(TypedDict):
-    """How often the laboratory gave no result, and the loads that have none yet."""
+    """How often the laboratory gave no result, and the loads that still have none."""
 
     attempts: ReadOnly[int]
     loads_without_result: ReadOnly[int]
 
 
 class Summary(TypedDict):
-    """A run in numbers."""
+    """The summary of a run."""
 
     format: ReadOnly[str]
     interval: ReadOnly[Interval]
@@ -150,7 +151,7 @@ class Summary(TypedDict):
 
 
 class Distribution(TypedDict):
-    """Of cells: how many, quantiles of the improvement, shares with each verdict and sign."""
+    """The distribution over cells: number, quantiles of the improvement, shares of each verdict and sign."""
 
     n: ReadOnly[int]
     improvement: ReadOnly[dict[str, float | None]]
@@ -163,7 +164,7 @@ class Distribution(TypedDict):
 
 
 class SweepPath(Setting, Distribution):
-    """The cells of one path."""
+    """The distribution over the cells of one path."""
 
 
 OriginsGroup = TypedDict(
@@ -182,11 +183,11 @@ OriginsGroup = TypedDict(
         "below_zero": float,
     },
 )
-"""The cells of the pages that have `from` to `to` origins, at one RTT."""
+"""The distribution over the cells of pages with `from` to `to` origins, at one RTT."""
 
 
 class Sweep(TypedDict):
-    """A sweep in numbers."""
+    """The summary of a sweep."""
 
     format: ReadOnly[str]
     loads: ReadOnly[int]
@@ -207,7 +208,7 @@ def plt_of(cell: Cell, side: Side) -> Estimate:
 
 
 def loads_of(cell: Cell, side: Side) -> Counts:
-    """The loads of a side, counted."""
+    """The numbers of loads of a side."""
     return cell["baseline_loads"] if side == "baseline" else cell["treatment_loads"]
 
 
@@ -217,10 +218,10 @@ def value_of(cell: Setting, column: str) -> Any:  # noqa: ANN401 (of any column)
 
 
 def known(value: float | None) -> float:
-    """A number of a cell that has one, such as the improvement of a cell with paired blocks.
+    """A value that must exist, such as the improvement of a cell with paired blocks.
 
     Raises:
-        ValueError: There is none.
+        ValueError: It is `None`.
     """
     if value is None:
         raise ValueError("a cell without this number")

@@ -1,8 +1,8 @@
-"""Inference from paired blocks by Wilcoxon's signed ranks: estimate, interval and p value of one statistic.
+"""Wilcoxon's signed-rank inference from paired blocks: estimate, interval and p value of one statistic.
 
-The estimand is the pseudo-median of the differences within blocks: the median of the mean of two of them.
-The one assumption is that the differences are symmetric about it, as those of two equal noises always are.
-Nothing is resampled: the distribution of the statistic is counted up to `EXACT_BLOCKS`, normal beyond.
+The estimand is the pseudo-median of the differences within blocks: the median of the mean of two of them. The
+only assumption is that the differences are symmetric about it; differences of two equal noises always are.
+Nothing is resampled: the distribution of the statistic is exact up to `EXACT_BLOCKS`, and normal beyond.
 
 Sources: Hollander, Wolfe, Chicken, "Nonparametric Statistical Methods", 3.1 to 3.3; ties and zeros by the
 exact conditional distribution of mid-ranks (Pratt, Gibbons, "Concepts of Nonparametric Theory", chapter 3).
@@ -27,15 +27,15 @@ CONFIDENCE = 0.95
 """Level of every interval."""
 
 EXACT_BLOCKS = 200
-"""Most blocks whose signed-rank distribution is counted. Of more, the normal one gives the same, or one mean
-further out of more than 20,000."""
+"""Up to this many blocks the signed-rank distribution is exact. Beyond, the normal distribution gives the
+same interval, or one that ends one mean further out, of more than 20,000."""
 
 _TAIL = (1 - CONFIDENCE) / 2
 _VALUES_AT_ONCE = 5_000_000
 
 
 class Located(NamedTuple):
-    """Where differences lie: the estimate and its interval; NaN where there are too few."""
+    """The estimate of a location and its interval; NaN if there are too few differences."""
 
     point: float
     low: float
@@ -50,8 +50,8 @@ def locate(differences: ArrayLike) -> Located:
 
     Returns:
         The median of all means of two differences (each also with itself), and the interval that inverts the
-        signed-rank test. Its ends are interpolated between the two means whose levels enclose 95 %; below six
-        blocks no level reaches 95 %.
+        signed-rank test. Its ends are interpolated between the two means whose levels enclose 95 %. With
+        fewer than six blocks no level reaches 95 %, so the ends are NaN.
     """
     values = np.asarray(differences, float)
     if len(values) <= EXACT_BLOCKS:
@@ -65,7 +65,7 @@ def locate(differences: ArrayLike) -> Located:
 
 
 def locate_all(differences: Floats) -> tuple[Floats, Floats, Floats]:
-    """As `locate`, of many cells with the same number of blocks at once: estimates, lower and upper ends.
+    """As `locate`, for many cells with the same number of blocks: estimates, lower and upper ends.
 
     Args:
         differences: A row per cell, a column per block; at most `EXACT_BLOCKS`.
@@ -88,9 +88,9 @@ def locate_all(differences: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def p_value(differences: ArrayLike) -> float:
-    """Two-sided p value of the signed-rank test: how likely so one-sided a set is where nothing differs.
+    """Two-sided p value of the signed-rank test: how likely so one-sided a result is by chance.
 
-    Exact, also with ties: the signs of the given differences are flipped. Zeros are left out.
+    Exact, also with ties: over all signs of the given absolute differences. Zeros are left out.
 
     Args:
         differences: One per block.
@@ -111,7 +111,7 @@ def p_value(differences: ArrayLike) -> float:
 
 
 def p_values(differences: Floats) -> Floats:
-    """As `p_value`, of many cells with the same number of blocks at once.
+    """As `p_value`, for many cells with the same number of blocks.
 
     Args:
         differences: A row per cell, a column per block; at most `EXACT_BLOCKS`.
@@ -131,12 +131,12 @@ def p_values(differences: Floats) -> Floats:
 
 
 def least_p_value(blocks: int) -> float:
-    """The smallest p value of so many blocks: of differences that all have the same sign."""
+    """The smallest possible p value for this number of blocks: all differences have the same sign."""
     return math.ldexp(1.0, 1 - blocks) if blocks else 1.0
 
 
 def _doubled_ranks(sizes: Floats) -> NDArray[np.int64]:
-    """Twice the rank of each, from 1; equal ones share the mean of their ranks."""
+    """Twice the rank of each value, from 1; equal values share the mean of their ranks."""
     ordered = np.sort(sizes)
     below, up_to = (np.searchsorted(ordered, sizes, side) for side in ("left", "right"))
     return np.asarray(below + up_to + 1)
@@ -150,7 +150,7 @@ def _interpolated(ordered: Floats, place: int, share: float) -> Floats:
 
 @lru_cache(EXACT_BLOCKS + 1)
 def _place(blocks: int) -> tuple[int, float] | None:
-    """How many means lie outside the interval on each side, and the share of the step to the next one."""
+    """How many means lie outside the interval on each side, and the fraction of the step to the next mean."""
     below = _cumulated(tuple(range(2, 2 * blocks + 1, 2)))[::2]
     place = int(np.searchsorted(below, _TAIL, side="right")) - 1
     if place < 0:
@@ -160,7 +160,7 @@ def _place(blocks: int) -> tuple[int, float] | None:
 
 @lru_cache(4096)
 def _cumulated(doubled_ranks: tuple[int, ...]) -> Floats:
-    """The chance that the ranks of a set drawn by fair coins add up to at most 0, 1, 2, ... halves."""
+    """The chance that a random subset of these doubled ranks has a sum of at most 0, 1, 2, ..."""
     chances = np.ones(1)
     for rank in doubled_ranks:
         without = np.zeros(rank)
@@ -177,9 +177,9 @@ def _deviation(blocks: int) -> float:
 
 
 def _mean_of_two(ascending: Floats, place: int) -> float:
-    """The mean of two values, or of one with itself, that has so many such means below it.
+    """The value at `place`, from 0, among all means of two values (each also with itself).
 
-    Found by halving, as they are too many to be listed.
+    It is found by bisection, since the means are too many to be listed.
     """
     low, high = float(ascending[0]), float(ascending[-1])
     if _means_up_to(ascending, low) > place:

@@ -1,10 +1,10 @@
-"""The statistics of a cell pair: medians, the improvement of a typical block, and how sure it is.
+"""The statistics of a cell pair: medians, the improvement of a typical block, and its uncertainty.
 
-The two loads of a block ran back to back, so what moves both cancels in their ratio. Improvement, interval
+The two loads of a block ran back to back, so what affects both cancels in their ratio. Improvement, interval
 and p value come from one statistic, the signed ranks of those ratios (`signed_rank`). The p values of a table
-are raised for their number (Holm), so that the chance of any false verdict in it is at most 5 %.
+are adjusted for their number (Holm), so that the chance of any false verdict in it is at most 5 %.
 
-Not modelled: drift within a block, and noise that one side has and the other has not.
+Not modelled: drift within a block, and noise of only one side.
 """
 
 from __future__ import annotations
@@ -23,32 +23,31 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FALSE_VERDICTS = 0.05
-"""Chance of any verdict in a table in which nothing differs."""
+"""The chance of at least one verdict in a table in which nothing differs."""
 
 FASTER, SLOWER = "faster", "slower"
-"""The verdicts that there is a difference; `verdict` alone gives them."""
+"""The verdicts for a difference; only `verdict` returns them."""
 
 NO_DIFFERENCE = "no difference shown"
-"""The verdict where the blocks would have sufficed to show a large difference."""
+"""The verdict when no difference was shown, although the blocks would suffice to show a large one."""
 
 TOO_FEW_REPEATS = "too few repeats"
-"""The verdict where so few blocks cannot show any difference in a table of that size."""
+"""The verdict when a table of that size needs more blocks to show any difference."""
 
 EXACT = "exact"
-"""In place of a verdict where a model without randomness gave one load on each side: nothing is inferred."""
+"""Replaces a verdict when a model without randomness gave one load on each side: nothing is inferred."""
 
 NOT_PROVED, NOT_COMPARED = "not proved", "not compared"
-"""In place of a verdict without proof, and where no block has both loads."""
+"""Replace a verdict: the proof does not hold; no block has both loads."""
 
 OUTLIER_SCORE, OUTLIER_SHARE = 5.0, 0.05
-"""A load is an outlier beyond so many robust standard deviations and this share of the median."""
+"""An outlier is further from the median than this many robust standard deviations and this share of it."""
 
 
 def median(values: Sequence[float]) -> Estimate:
-    """The median with its interval, from order statistics; six values or more have one.
+    """The median with its interval, from order statistics; the interval needs six values.
 
-    The interval inverts the sign test, its ends interpolated between the two levels that enclose 95 %
-    (Hettmansperger and Sheather, Statistics and Probability Letters 4, 1986).
+    The interval inverts the sign test. Its ends are interpolated between the two levels that enclose 95 %
 
     Args:
         values: One per load, ms.
@@ -72,10 +71,10 @@ def median(values: Sequence[float]) -> Estimate:
 
 
 def improvement(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> Effect:
-    """What share of the PLT a typical block saves, with its interval.
+    """The share of the PLT that a typical block saves, with its interval.
 
-    Of the logarithms of PLT_baseline / PLT_treatment the Hodges-Lehmann estimate, as
-    1 - PLT_treatment / PLT_baseline.
+    It is the Hodges-Lehmann estimate of the logarithms of PLT_baseline / PLT_treatment, converted to 1 -
+    PLT_treatment / PLT_baseline.
 
     Args:
         baseline_ms: PLT of the baseline, one per paired block.
@@ -90,7 +89,7 @@ def improvement(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> 
 def shift(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> Effect:
     """How many ms a typical block saves, with its interval.
 
-    The Hodges-Lehmann estimate of PLT_baseline - PLT_treatment.
+    It is the Hodges-Lehmann estimate of PLT_baseline - PLT_treatment.
 
     Args:
         baseline_ms: PLT of the baseline, one per paired block.
@@ -103,19 +102,19 @@ def shift(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> Effect
 
 
 def log_ratios(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> NDArray[np.float64]:
-    """The logarithm of PLT_baseline / PLT_treatment of each block: what the inference is about."""
+    """The logarithm of PLT_baseline / PLT_treatment of each block, on which the inference is made."""
     return np.asarray(np.log(np.asarray(baseline_ms, float)) - np.log(np.asarray(treatment_ms, float)))
 
 
 def as_improvement(log_ratio: float) -> float | None:
-    """The improvement that a log ratio stands for, a fraction; None for NaN."""
+    """The improvement that corresponds to a log ratio, a fraction; `None` for NaN."""
     return None if math.isnan(log_ratio) else -math.expm1(-log_ratio)
 
 
 def null_improvement(baseline_ms: Sequence[float]) -> Effect:
-    """The improvement of the baseline on itself, with its interval: every second block against the last.
+    """The improvement of the baseline over itself, with its interval: each odd block against the next.
 
-    Both loads are made alike, so the result is what noise alone makes.
+    Both loads are made alike, so the result shows the noise alone.
 
     Args:
         baseline_ms: PLT of the baseline, in block order; the last of an odd number is left out.
@@ -124,17 +123,17 @@ def null_improvement(baseline_ms: Sequence[float]) -> Effect:
 
 
 def null_halves(baseline_ms: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
-    """Every second block, and the one after each: equal loads, in place of the two sides."""
+    """The first of each two blocks, and the second: equal loads that take the place of the two sides."""
     pairs = len(baseline_ms) // 2
     return baseline_ms[0 : 2 * pairs : 2], baseline_ms[1 : 2 * pairs : 2]
 
 
 def outliers(values: Sequence[float]) -> list[int]:
-    """Places of the values far from the median.
+    """Indices of the values far from the median.
 
-    Far is `OUTLIER_SCORE` times the median absolute deviation, scaled to a normal distribution's standard
-    deviation (Iglewicz and Hoaglin, "How to Detect and Handle Outliers", 1993), and `OUTLIER_SHARE` of the
-    median: without the second a run that hardly varies would be full of them.
+    Far means both `OUTLIER_SCORE` times the median absolute deviation, scaled to a normal distribution's
+    standard deviation (Iglewicz and Hoaglin, "How to Detect and Handle Outliers", 1993), and `OUTLIER_SHARE`
+    of the median. Without the second condition a run that hardly varies would have many outliers.
 
     Args:
         values: PLT of the loads of one cell, ms.
@@ -152,13 +151,13 @@ def p_value(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> floa
 
 
 def adjusted_p_values(values: Sequence[float | None]) -> list[float | None]:
-    """P values of a table, raised for their number by Holm's method.
+    """P values of a table, adjusted for their number by Holm's method.
 
-    Calling those below q different is wrong anywhere in the table with a chance of at most q, whatever the
-    other cells are (Holm, Scandinavian Journal of Statistics 6, 1979).
+    If all cells below q are called different, the chance of any wrong one in the table is at most q, whatever
+    the other cells are (Holm, Scandinavian Journal of Statistics 6, 1979).
 
     Args:
-        values: One per cell; None where there is none.
+        values: One per cell; `None` if the cell has none.
     """
     places = [place for place, value in enumerate(values) if value is not None]
     known = np.array([values[place] for place in places], float)
@@ -180,18 +179,18 @@ def verdict(
     p_adjusted: float | None,
     family: int,
 ) -> str:
-    """The one rule by which a cell is called faster or slower, in runs, sweeps, reports and comparisons.
+    """The rule by which a cell is called faster or slower in runs, sweeps, reports and comparisons.
 
-    It takes proof, an interval clear of 0 and an adjusted p value below `FALSE_VERDICTS`.
+    It needs a proof, an interval without 0 and an adjusted p value below `FALSE_VERDICTS`.
 
     Args:
         blocks: Paired blocks of the cell.
         is_proved: Whether its proof holds.
         is_exact: Whether nothing in its loads was random.
         low: Lower end of the interval of the improvement.
-        high: Upper end.
+        high: Upper end of the interval of the improvement.
         p_adjusted: From `adjusted_p_values`.
-        family: How many tests the table has.
+        family: Number of tests in the table.
     """
     if not is_proved:
         return NOT_PROVED
@@ -208,11 +207,11 @@ def verdict(
 
 
 def blocks_needed(family: int, level: float = FALSE_VERDICTS) -> int:
-    """The fewest blocks with which a cell can have a verdict in a table of so many tests.
+    """The fewest blocks with which a cell can be faster or slower, in a table of this many tests.
 
     Args:
-        family: How many tests the table has.
-        level: Chance of any false verdict in it.
+        family: Number of tests in the table.
+        level: Chance of any false verdict in the table.
     """
     blocks = 1
     while least_p_value(blocks) * max(1, family) >= level:
@@ -221,13 +220,13 @@ def blocks_needed(family: int, level: float = FALSE_VERDICTS) -> int:
 
 
 def coefficient_of_variation(values: Sequence[float]) -> float | None:
-    """Sample standard deviation over mean; None below two values."""
+    """Sample standard deviation over mean; `None` for fewer than two values."""
     return float(np.std(values, ddof=1) / np.mean(values)) if len(values) > 1 else None
 
 
 @lru_cache(64)
 def _fair_coins(count: int) -> NDArray[np.float64]:
-    """The chance that at most 0, 1, 2, ... of so many fair coins, up to half of them, show heads."""
+    """The chance of at most 0, 1, 2, ... heads among `count` fair coins, up to half of them."""
     middle = count // 2
     fewer = np.arange(middle, 0, -1)
     shares = np.cumprod(np.append(1.0, fewer / (count - fewer + 1)))

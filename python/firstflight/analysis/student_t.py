@@ -1,7 +1,7 @@
-"""Student's t: the two numbers that a comparison of two intervals needs of it.
+"""Student's t distribution: the two functions that the comparison of two intervals needs.
 
-SciPy has them too, but takes 113 MB of an installation (1.17.1, x86_64) and 0.8 s to import, and nothing else
-here needs it. The tests hold both functions to SciPy's.
+SciPy has them too, but adds 113 MB to an installation (1.17.1, x86_64) and takes 0.8 s to import, and nothing
+else here needs it. The tests compare both functions with SciPy's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MOST_TERMS = 10_000
 
 
 def two_sided_p(away: float, freedom: float) -> float:
-    """How likely a value is at least `away` from 0, on either side.
+    """The chance of a value at least `away` from 0, on either side.
 
     Args:
         away: The distance, at least 0.
@@ -34,7 +34,7 @@ def two_sided_p(away: float, freedom: float) -> float:
 
 
 def two_sided_quantile(p: float, freedom: float) -> float:
-    """The distance from 0 that has this `two_sided_p`: 2.262 at 5 % and 9 degrees of freedom.
+    """The distance from 0 whose `two_sided_p` is `p`: 2.262 at 5 % and 9 degrees of freedom.
 
     Args:
         p: Between 0 and 1, neither included.

@@ -1,4 +1,4 @@
-"""What the loads of a run say, per cell pair, with proof and warnings; a results folder, read once."""
+"""Summarises the loads of a run by cell pair, with proof and warnings; reads a results folder once."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ from firstflight.results.schema import LOADS
 SUMMARY_FORMAT = "firstflight-summary/4"
 """Format and version of summary.json.
 
-In 2 the sides were the modes: `tcp_ms` and `tfo_ms`. In 1 the improvement was that of the medians.
+In version 2 the sides were the modes: `tcp_ms` and `tfo_ms`. In version 1 the improvement compared medians.
 """
 
 
 MOST_EXPLAINED = 48
-"""With more cells than this the figure of critical paths is too long to read, and is left out."""
+"""With more cells than this the figure of critical paths is too long to read and is left out."""
 
 
 def summarize(folder: Path) -> Summary:
-    """Summarise a results folder; nothing is written.
+    """Summarises a results folder. It writes nothing.
 
     Args:
-        folder: The results folder; its journal is read, and the width to repeat until in its plan.
+        folder: The results folder. Its journal is read, and from its plan `until`.
 
     Returns:
         What ``summary.json`` holds: `cells` (one per cell pair) and `warnings`; see docs/results.md.
@@ -76,12 +76,12 @@ def summarize(folder: Path) -> Summary:
 def summarize_folder(
     folder: Path, pairs: Sequence[CellPair], *, torn: bool, failures: Sequence[LoadRecord] = ()
 ) -> Summary:
-    """As `summarize`, of cell pairs that were made before.
+    """As `summarize`, for cell pairs that exist already.
 
     Args:
         folder: The results folder.
         pairs: From `cell_pairs`.
-        torn: Whether the journal ended in a torn line.
+        torn: Whether the journal ended in an incomplete line.
         failures: The journal's instrument failures.
 
     Raises:
@@ -99,11 +99,11 @@ def summarize_folder(
 def summarize_pairs(
     pairs: Sequence[CellPair], *, torn: bool = False, failures: Sequence[LoadRecord] = ()
 ) -> Summary:
-    """The summary of cell pairs; the same pairs give the same summary.
+    """The summary of cell pairs. It depends on its arguments alone.
 
     Args:
         pairs: From `cell_pairs`.
-        torn: Whether the journal ended in a torn line.
+        torn: Whether the journal ended in an incomplete line.
         failures: The journal's instrument failures.
     """
     cells = _judged([_cell(pair) for pair in pairs])
@@ -125,12 +125,12 @@ def summarize_pairs(
 
 @dataclass(frozen=True)
 class Evidence:
-    """What answers are made from.
+    """What answers are derived from.
 
     Attributes:
         pairs: From `cell_pairs`.
-        summary: Of these pairs, from `summarize_pairs`.
-        explanations: Of those that can be explained, from `explain`; without them answers name fewer causes.
+        summary: The summary of these pairs, from `summarize_pairs`.
+        explanations: From `explain`, of pairs that can be explained; without them answers name fewer causes.
     """
 
     pairs: Sequence[CellPair]
@@ -140,13 +140,13 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Measured:
-    """A results folder, as it was read.
+    """A results folder in memory.
 
     Attributes:
         folder: The results folder.
         records: Its loads.
-        pairs: Their cell pairs.
-        summary: As ``summary.json`` has it.
+        pairs: The cell pairs of its loads.
+        summary: The contents of ``summary.json``.
     """
 
     folder: Path
@@ -156,7 +156,7 @@ class Measured:
 
     @cached_property
     def explanations(self) -> list[Explanation]:
-        """Of the pairs that can be explained.
+        """The explanations of those pairs that can be explained.
 
         Raises:
             UsageError: A page's profile cannot be read.
@@ -165,7 +165,7 @@ class Measured:
 
     @property
     def evidence(self) -> Evidence:
-        """What answers and the report are made from; without explanations where the cells are many."""
+        """What answers and the report are derived from; without explanations if there are many cells."""
         return Evidence(
             self.pairs, self.summary, self.explanations if len(self.pairs) <= MOST_EXPLAINED else []
         )
@@ -185,7 +185,7 @@ def read_measured(folder: Path) -> Measured:
 
 
 def _until(folder: Path) -> float | None:
-    """The width that the plan asks for, a fraction; None where it asks for none or cannot be read."""
+    """The interval width that the plan asks for, a fraction; `None` if it has none or cannot be read."""
     try:
         return float(str(plan_keys(folder)["until"]).removesuffix("%")) / 100
     except (KeyError, ValueError):
@@ -234,13 +234,13 @@ MEASURES = (
     "connections",
     "bytes_down",
 )
-"""Columns of the loads table that are shown side by side, where both sides have them."""
+"""Columns of the loads table that are shown side by side, if both sides have them."""
 
 _MEASURED = [column for name in MEASURES for column in LOADS.columns if column.name == name]
 
 
 def _measures(pair: CellPair) -> dict[str, Measure]:
-    """What both sides of the paired blocks have, by the name of its column."""
+    """The quantities that both sides of paired blocks have, by column."""
     found: dict[str, Measure] = {}
     for column in _MEASURED:
         both = [(column.of(one), column.of(other)) for one, other in pair.paired]
@@ -257,9 +257,9 @@ def _measures(pair: CellPair) -> dict[str, Measure]:
 
 
 def _same_within_ms(cell: Cell) -> float | None:
-    """Within how many ms the PLTs are the same: the interval of their difference lies within.
+    """The bound within which both PLTs are the same, ms: the interval of their difference lies within it.
 
-    Of versions of a page also where a difference was shown that is no larger than the tolerance.
+    For versions of a page it also exists when the difference shown is within the tolerance.
     """
     if "plt_ms" not in cell["measures"]:
         return None
@@ -275,13 +275,13 @@ def _same_within_ms(cell: Cell) -> float | None:
 
 
 def _median(pair: CellPair, values: Sequence[float]) -> Estimate:
-    """Of a model without randomness all loads are alike: an interval of no width would say nothing."""
+    """The median; of a model without randomness without an interval, which would have no width."""
     found = median(values)
     return {**found, "low": None, "high": None} if pair.is_exact else found
 
 
 def _judged(cells: list[Cell]) -> list[Cell]:
-    """The cells with `p_adjusted`, `verdict` and, where blocks are too few for one, `blocks_needed`."""
+    """The cells with `p_adjusted`, `verdict`, `blocks_needed` and `same_within_ms`."""
     values = [cell["p_value"] for cell in cells]
     family = sum(value is not None for value in values)
     needed = blocks_needed(family)

@@ -1,6 +1,6 @@
-"""What a sweep says: improvement and verdict of every cell, by the rule of all runs, and their distribution.
+"""Summarises a sweep: improvement and verdict of every cell, by the rule of all runs, and their distribution.
 
-Nothing of the run is held but some numbers per block.
+It keeps only a few numbers per block in memory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from firstflight.text import plural
 SWEEP_FORMAT = "firstflight-sweep/3"
 """Format and version of sweep.json, and of cells.parquet in the same folder.
 
-In 2 the sides were the modes: `tcp_ms` and `tfo_ms`. In 1 a cell was faster where its point was above 0.
+In version 2 the sides were the modes: `tcp_ms` and `tfo_ms`. In version 1 a cell with a point above 0 was
+faster.
 """
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -49,7 +50,7 @@ _QUARTERS = 4
 
 
 def summarize_sweep(folder: Path, loads: pl.LazyFrame) -> tuple[pl.DataFrame, Sweep]:
-    """The cells of a sweep, and how the improvement is distributed over them.
+    """The cells of a sweep, and the distribution of the improvement over them.
 
     Args:
         folder: The results folder; its plan and profiles are read.
@@ -98,7 +99,7 @@ def _caution(engines: list[str], folder: Path) -> str | None:
 
 
 def sweep_cells(loads: pl.LazyFrame) -> pl.DataFrame:
-    """A row per page, path and treatment: `n` blocks with an ok load of both sides, what they show, verdict.
+    """A row per page, path and treatment: `n` paired blocks, the estimates from them, and the verdict.
 
     Args:
         loads: The loads table.
@@ -161,14 +162,14 @@ def _keeps_its_mode() -> pl.Expr:
 
 
 def _without_tfo() -> pl.Expr:
-    """As `proof.prove` counts in loads whose rows were not kept; behind a middlebox all are excused."""
+    """Counts as `proof.prove` does for loads whose rows were not kept; behind a middlebox all are excused."""
     missing = pl.col("connections") - pl.col("tfo_accepted") - pl.col("retransmits")
     promised = pl.col("cookies").is_in(ALWAYS_FAST) & (pl.col("middlebox").fill_null("off") == "off")
     return pl.when(promised).then(missing.clip(0)).otherwise(0).fill_null(1)
 
 
 def _inferred(cells: pl.DataFrame) -> list[pl.Series]:
-    """Improvement, interval and p value of every cell; cells with as many blocks are worked out at once."""
+    """Improvement, interval and p value of every cell, computed at once for cells with as many blocks."""
     found = np.full((4, cells.height), np.nan)
     counts, exact = cells["n"].to_numpy(), cells["exact"].to_numpy()
     for count in np.unique(counts):
@@ -194,7 +195,7 @@ def _inferred(cells: pl.DataFrame) -> list[pl.Series]:
 
 
 def _judged(cells: pl.DataFrame) -> pl.DataFrame:
-    """With adjusted p values and verdicts; the family is all cells of the sweep that are tested."""
+    """Adds adjusted p values and verdicts; the family is all cells of the sweep that are tested."""
     raised = adjusted_p_values(cells["p_value"].to_list())
     family = sum(value is not None for value in raised)
     said = [
@@ -209,7 +210,7 @@ def _judged(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def _warnings(cells: pl.DataFrame, loads: pl.LazyFrame) -> list[Warning]:
-    """The warnings of the sweep, the gravest first."""
+    """The warnings of the sweep, the most serious first."""
     counted = ("unmatched_requests", "failed_requests")
     late = pl.col("relay_late").fill_null(value=False)
     ok = loads.filter(pl.col("status") == "ok")
@@ -270,7 +271,7 @@ def _warnings(cells: pl.DataFrame, loads: pl.LazyFrame) -> list[Warning]:
 
 
 def _with_origins(cells: pl.DataFrame, folder: Path) -> pl.DataFrame:
-    """With the number of origins of each page; null where its profile is not in the folder."""
+    """Adds the number of origins of each page; null if its profile is not in the folder."""
     names = cells["page"].unique()
     pages = (read_profile(folder, name) for name in names)
     counts = [None if page is None else len(page.origins) for page in pages]
@@ -279,7 +280,7 @@ def _with_origins(cells: pl.DataFrame, folder: Path) -> pl.DataFrame:
 
 
 def _by_origins(cells: pl.DataFrame) -> Iterator[OriginsGroup]:
-    """Quarters of the pages, the fewest origins first; none where there are too few pages to tell."""
+    """The distribution over quarters of the pages, the fewest origins first; empty with too few pages."""
     known = cells.filter(pl.col("origins").is_not_null())
     counts = sorted(known.unique("page")["origins"].to_list())
     if len(set(counts)) < _QUARTERS:
@@ -293,7 +294,7 @@ def _by_origins(cells: pl.DataFrame) -> Iterator[OriginsGroup]:
 
 
 def _distribution(cells: pl.DataFrame) -> Distribution:
-    """Of the proved cells: how many, quantiles of the improvement, shares with each verdict and sign."""
+    """The distribution over proved cells: number, improvement quantiles, shares of verdicts and signs."""
     proved = cells.filter(pl.col("verdict") != NOT_PROVED)
     values, verdicts = proved["improvement"], proved["verdict"]
     quantiles = {f"p{round(100 * share):02d}": values.quantile(share, "linear") for share in QUANTILES}

@@ -1,4 +1,4 @@
-"""Warnings: each reason to check a result before you trust it, with advice."""
+"""Warnings: each is a reason to check a result before you trust it, with advice."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from firstflight.text import plural
 def find_warnings(
     pairs: Sequence[CellPair], *, torn: bool = False, failures: Sequence[LoadRecord] = ()
 ) -> list[Warning]:
-    """The warnings about the loads of a run, the gravest first.
+    """The warnings about the loads of a run, the most serious first.
 
     Args:
         pairs: The cell pairs of the run.
-        torn: Whether the journal ended in a torn line.
+        torn: Whether the journal ended in an incomplete line.
         failures: The journal's instrument failures.
     """
     found = [found for check in _CHECKS for found in check(pairs)]
@@ -49,7 +49,7 @@ def find_warnings(
 
 
 def without_result(pairs: Sequence[CellPair], failures: Sequence[LoadRecord]) -> set[str]:
-    """The loads that have no result: their laboratory failed, and they were not made since."""
+    """The loads without a result: their laboratory failed, and they were not made since."""
     made = {record["load"]["load_id"] for pair in pairs for record in pair.records()}
     return {record["load"]["load_id"] for record in failures} - made
 
@@ -97,13 +97,13 @@ def _failed_loads(pairs: Sequence[CellPair]) -> Iterator[Warning]:
 def _counted(
     kind: str, count: Callable[[LoadRecord], int], thing: str, message: str, advice: str
 ) -> Callable[[Sequence[CellPair]], Iterator[Warning]]:
-    """The check whether loads have something that `count` finds in their records.
+    """Makes a check that warns if `count` finds anything in the records of loads.
 
     Args:
         kind: The warning's kind.
-        count: How many such things a load has.
-        thing: What one of them is called.
-        message: What they did, with `{things}` and `{loads}` in place of how many there are.
+        count: Returns how many such things a load has.
+        thing: The name of one of them.
+        message: The warning's text; `{things}` and `{loads}` stand for their numbers.
         advice: The warning's advice.
     """
 
@@ -130,7 +130,7 @@ def _earlier_attempts(record: LoadRecord) -> int:
 
 
 def _fallbacks(record: LoadRecord) -> int:
-    """How many connections of a load with QUIC spoke TLS over TCP."""
+    """How many connections of a load with QUIC used TLS over TCP instead."""
     if record["load"]["mode"] not in MODES or not MODES[record["load"]["mode"]].quic:
         return 0
     rows = record["connections"]
@@ -241,7 +241,7 @@ _CHECKS = (
 
 
 def _without_partner(pair: CellPair) -> int:
-    """Loads that ended ok in a block whose other load was made and failed, or was not made."""
+    """Loads that ended ok in blocks whose other load failed or was not made."""
     return sum(len(pair.ok[side]) - len(pair.blocks) for side in SIDES)
 
 
@@ -256,7 +256,7 @@ def _is_noise(pair: CellPair) -> bool:
 def _select(
     pairs: Sequence[CellPair], wanted: Callable[[LoadRecord], bool]
 ) -> tuple[list[CellPair], list[LoadRecord]]:
-    """The cells that hold a wanted load, and those loads, each once."""
+    """The cells that have a wanted load, and those loads, each once."""
     cells = [pair for pair in pairs if any(map(wanted, pair.records()))]
     loads = {r["load"]["load_id"]: r for pair in cells for r in pair.records() if wanted(r)}
     return cells, list(loads.values())
@@ -267,10 +267,10 @@ def _where(pairs: Sequence[CellPair]) -> str:
 
 
 def warn_of_too_few_repeats(cells: Sequence[Cell]) -> list[Warning]:
-    """The cells whose blocks cannot show any difference in a table of this size.
+    """Warns of cells with too few blocks to show any difference in a table of this size.
 
     Args:
-        cells: Of the summary.
+        cells: The cells of the summary.
     """
     few = [cell for cell in cells if cell["verdict"] == TOO_FEW_REPEATS]
     if not few:
@@ -288,10 +288,10 @@ def warn_of_too_few_repeats(cells: Sequence[Cell]) -> list[Warning]:
 
 
 def warn_of_many_cells(cells: Sequence[Cell]) -> list[Warning]:
-    """The cells whose own interval excludes 0, but whose difference may be chance in a table of this size.
+    """Warns of cells whose own interval excludes 0, but whose difference may be chance in this table.
 
     Args:
-        cells: Of the summary.
+        cells: The cells of the summary.
     """
     weak = [
         cell for cell in cells if cell["verdict"] == NO_DIFFERENCE and _excludes_zero(cell["improvement"])
@@ -310,11 +310,11 @@ def warn_of_many_cells(cells: Sequence[Cell]) -> list[Warning]:
 
 
 def warn_of_width(cells: Sequence[Cell], until: float | None) -> list[Warning]:
-    """The cells whose interval stayed wider than the plan asks for.
+    """Warns of cells whose interval is still wider than the plan asks for.
 
     Args:
-        cells: Of the summary.
-        until: The width, a fraction; None where the plan asks for none.
+        cells: The cells of the summary.
+        until: The width, a fraction; `None` if the plan asks for none.
     """
     wide = [cell for cell in cells if not cell["exact"] and _is_wider(cell["improvement"], until)]
     if until is None or not wide:
@@ -329,10 +329,10 @@ def warn_of_width(cells: Sequence[Cell], until: float | None) -> list[Warning]:
 
 
 def warn_of_what_if(plan: Mapping[str, Any]) -> list[Warning]:
-    """That the loads are of a TCP that does not exist.
+    """Warns that the loads used a changed TCP that no kernel has.
 
     Args:
-        plan: Its keys, as the results folder has them.
+        plan: The keys of the plan in the results folder.
     """
     what_if = plan.get("what_if", "off")
     if what_if == "off":
@@ -361,7 +361,7 @@ def _cells_named(cells: Sequence[Cell]) -> str:
 
 
 SIMULATED_ERROR = "simulated_error.json"
-"""In the folder of this module; made from the accuracy baseline, as docs/accuracy.md is."""
+"""A file in the folder of this module; generated from the accuracy baseline, like docs/accuracy.md."""
 
 SIMULATED_ADVICE = (
     "docs/accuracy.md says where it is off by more; make some of these loads with --engine emulate too"
@@ -369,7 +369,7 @@ SIMULATED_ADVICE = (
 
 
 class _SimulatedError(TypedDict):
-    """Errors of the PLT as fractions, of the improvement in percentage points, over so many conditions."""
+    """Errors of the PLT (fractions) and the improvement (percentage points); number of conditions."""
 
     conditions: int
     plt_error_median: float
@@ -378,7 +378,7 @@ class _SimulatedError(TypedDict):
 
 
 def caution() -> str:
-    """One sentence with the simulator's error against the real kernel, over the baseline's conditions."""
+    """A sentence with the simulator's error against the real kernel, over the conditions of the baseline."""
     error = _error()
     plt, tail = error["plt_error_median"], error["plt_error_p95"]
     return (

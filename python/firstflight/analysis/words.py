@@ -1,4 +1,4 @@
-"""Numbers and cells as people read them: signs, intervals, seconds, verdicts; in sentences and views."""
+"""Formats numbers and cells for people: signs, intervals, seconds, verdicts; in sentences and views."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COMPONENT_NAMES: dict[Component, str] = {
     "transfer": "transfer",
     "processing": "processing",
 }
-"""Components as sentences and views name them."""
+"""Names of components in sentences and views."""
 
 ROUND_TRIPS: dict[RoundTrip, str] = {
     "tcp": "of TCP handshakes",
@@ -42,10 +42,10 @@ ROUND_TRIPS: dict[RoundTrip, str] = {
     "window": "for the congestion window",
     "retransmission": "for lost SYNs",
 }
-"""What a path waited round trips for, behind their number."""
+"""What round trips were spent on; the text follows their number."""
 
 CELL_FIELDS = ("down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
-"""In which cells of one page and RTT may differ, whatever they compare."""
+"""Fields in which cells of one page and RTT may differ, whatever is compared."""
 
 _COMPARED = ("treatment", "baseline")
 
@@ -91,35 +91,35 @@ def rtt(rtt_ms: float) -> str:
 
 
 def rates(cell: Setting) -> str:
-    """Rates down and up of a cell, Mbit/s: ``4/0.256``, ``unlimited/1``."""
+    """The down and up rates of a cell, Mbit/s: ``4/0.256``, ``unlimited/1``."""
     values = (cell["down_mbps"], cell["up_mbps"])
     return "/".join("unlimited" if mbps is None else f"{mbps:g}" for mbps in values)
 
 
 def comparison(cell: Setting) -> str:
-    """What is compared: ``tfo against tcp``; empty where there is nothing to compare with."""
+    """What is compared: ``tfo against tcp``; empty if nothing is compared."""
     return f"{cell['treatment']} against {cell['baseline']}" if cell["treatment"] else ""
 
 
 def is_of_fast_open(cell: Setting) -> bool:
-    """Whether Fast Open is compared with its absence, as in a cell that names no treatment."""
+    """Whether a cell compares Fast Open with its absence; also true if it names no treatment."""
     return {cell["baseline"], cell["treatment"]} <= {"", PLAIN, FAST_OPEN}
 
 
 def treated(cells: Sequence[Setting]) -> str:
-    """How sentences name the treatment of cells: ``with TFO``, or of several ``under each treatment``."""
+    """The treatment of cells in a sentence: ``with TFO``; for several, ``under each treatment``."""
     name = _only_treatment(cells)
     return "under each treatment" if name is None else phrase(name)
 
 
 def faster(cells: Sequence[Setting]) -> str:
-    """What an improvement above 0 means: ``faster with TFO``; of several, ``faster than the baseline``."""
+    """Meaning of an improvement above 0: ``faster with TFO``; for several, ``faster than the baseline``."""
     name = _only_treatment(cells)
     return "faster than the baseline" if name is None else f"faster {phrase(name)}"
 
 
 def subject(cells: Sequence[Setting]) -> str:
-    """What loads were compared for, in a title: ``TCP Fast Open``, ``initial_window=32``."""
+    """What is compared, for a title: ``TCP Fast Open``, ``initial_window=32``."""
     if all(map(is_of_fast_open, cells)):
         return "TCP Fast Open"
     return _only_treatment(cells) or "each treatment"
@@ -132,7 +132,7 @@ def _only_treatment(cells: Sequence[Setting]) -> str | None:
 
 
 def column_names(cell: Setting) -> tuple[str, str]:
-    """How columns of baseline and treatment are headed: by their names, unless they are long."""
+    """Column headings of baseline and treatment: their names, unless these are long."""
     baseline, treatment = (column_name(cell[side], side) for side in SIDES)
     return baseline, treatment
 
@@ -141,8 +141,8 @@ def setting(cell: Setting, *, beside_others: bool = False) -> str:
     """What the cells of a table have in common: what is compared, and the caption.
 
     Args:
-        cell: One of them.
-        beside_others: Whether there are tables of other comparisons. Fast Open alone goes without saying.
+        cell: One of the cells.
+        beside_others: Whether there are tables of other comparisons. If not, Fast Open is not mentioned.
     """
     compares = "" if is_of_fast_open(cell) and not beside_others else f"{comparison(cell)}; "
     return f"{compares}{caption(cell)}"
@@ -164,21 +164,23 @@ def medians(cell: Cell) -> str:
 
 
 def caption(*cells: Setting) -> str:
-    """All that decides the numbers of cells in addition to page and RTT, as every table and figure says it.
+    """All settings that decide the numbers of cells, except page and RTT; tables and figures show it.
 
-    ``Access link 4/0.256 Mbit/s, loader, emulate, scheme http, HTTP/1.1, keep-alive, warm cookies``. What is
-    as by default (queue, windows, ...) is left out, and so is what the two sides differ in, which their
-    names say; what differs among the cells is named at the end.
+    ``Access link 4/0.256 Mbit/s, loader, emulate, scheme http, HTTP/1.1, keep-alive, warm cookies``. Most
+    settings (queue, windows, ...) are left out if they have their default. Settings in which the two sides
+    differ are left out, since the names of the treatments show them. Settings in which the cells differ are
+    named at the end.
 
     Args:
-        cells: Of a summary, or anything else with the columns of `firstflight.results.schema.TREATMENT`; with
-            `url`, where it is known, to name a recorded scheme, and `differs`, columns with both values.
+        cells: Cells of a summary, or other mappings with the columns of
+            `firstflight.results.schema.TREATMENT`. Optional are `url`, to name a recorded scheme, and
+            `differs`, columns with both values.
     """
     return ", ".join(caption_lines(*cells))
 
 
 def caption_lines(*cells: Setting) -> list[str]:
-    """`caption` in two lines, for figures: the path; then client, engine, servers and cookies."""
+    """`caption` in two lines, for figures: first the path, then client, engine, servers and cookies."""
     parts = [_parts(cell) for cell in cells]
     same = {name: text for name, text in parts[0].items() if all(other[name] == text for other in parts)}
     differ = [name for name in parts[0] if name not in same and name != "network"]
@@ -195,7 +197,7 @@ _OF_PATH = ("link", "network", "loss", "jitter", "duplicates", "queue", "middleb
 
 
 def _parts(cell: Setting) -> dict[str, str]:
-    """What a caption says of a cell, by what it is about; empty where it is as by default, or not common."""
+    """The parts of a cell's caption by topic; empty for a default, or where the sides differ."""
     parts = _parts_of(cell)
     if differs := cell.get("differs"):
         other = _parts_of(cast(Setting, {**cell, **{name: one for name, (one, _) in differs.items()}}))
@@ -225,7 +227,7 @@ def _parts_of(cell: Setting) -> dict[str, str]:
 
 
 def _network(cell: Setting) -> str:
-    """The name of the network, where its figures have one."""
+    """The name of the network whose values the cell has; empty if there is none."""
     if cell["topology"] != "access":
         return ""
     at = (cell.get("rtt_ms") or 0.0, cell["down_mbps"], cell["up_mbps"], cell["loss"] or 0.0)
@@ -287,7 +289,7 @@ _USUAL: dict[str, object] = {
     "browser": "",
     "what_if": "off",
 }
-"""What a caption does not say."""
+"""Values that a caption does not mention."""
 
 
 def _is_unusual(asked: Setting, column: str) -> bool:
@@ -295,7 +297,7 @@ def _is_unusual(asked: Setting, column: str) -> bool:
 
 
 def _unusual(asked: Setting) -> list[tuple[str, str, str]]:
-    """Name, column and text of what a caption has only where it differs from the default."""
+    """Name, column and text of settings that a caption shows only if they differ from the default."""
     return [
         ("initial window", "initial_window", f"initial window {asked.get('initial_window')}"),
         ("congestion control", "congestion_control", str(asked.get("congestion_control"))),
@@ -316,7 +318,7 @@ def _unusual(asked: Setting) -> list[tuple[str, str, str]]:
 def varying(cells: Sequence[Setting]) -> list[str]:
     """The fields other than page and RTT in which the cells of a run differ.
 
-    Without those in which both sides of every cell differ: the names of its treatments have them.
+    Fields in which both sides of every cell differ are left out: the names of the treatments show them.
     """
     return [
         name
@@ -327,7 +329,7 @@ def varying(cells: Sequence[Setting]) -> list[str]:
 
 
 def variant(cell: Setting, fields: Sequence[str]) -> str:
-    """What tells a cell from those of the same page and RTT: ``star wget2``; empty where nothing does."""
+    """What distinguishes a cell from others of its page and RTT: ``star wget2``; empty if nothing does."""
     suffix = {"down_mbps": "mbit-down", "up_mbps": "mbit-up", "loss": "-loss"}
     values = ((cell.get(name), suffix.get(name, "")) for name in fields)
     return " ".join(
@@ -336,11 +338,11 @@ def variant(cell: Setting, fields: Sequence[str]) -> str:
 
 
 def panels(cells: Sequence[CellSetting], over: str = "rtt_ms") -> list[str]:
-    """The panel of a figure that each cell is in: its page, and what tells it from others of the page.
+    """The figure's panel for each cell: its page, and what distinguishes it from others of the page.
 
     Args:
-        cells: Those of the figure.
-        over: The column that its curves or rows go over.
+        cells: The cells of the figure.
+        over: The column on the axis of its curves or rows.
     """
     fields = [name for name in varying(cells) if name not in (over, *SIDES)]
     has_rtts = over != "rtt_ms" and len({cell["rtt_ms"] for cell in cells}) > 1
@@ -352,7 +354,7 @@ def panels(cells: Sequence[CellSetting], over: str = "rtt_ms") -> list[str]:
 
 
 def sides_once(cells: Sequence[CellSetting], panels: Sequence[str]) -> Iterator[tuple[int, Side]]:
-    """Each side of each cell, by the cell's place: a baseline that several treatments share comes once."""
+    """Each side of each cell, with the cell's index. A baseline that treatments share comes once."""
     seen: set[tuple[object, ...]] = set()
     for place, (cell, panel) in enumerate(zip(cells, panels, strict=True)):
         for side in SIDES:
@@ -363,7 +365,7 @@ def sides_once(cells: Sequence[CellSetting], panels: Sequence[str]) -> Iterator[
 
 
 def effect(cell: Cell) -> str:
-    """What a cell shows: ``16.3 % faster`` if that is its verdict, else ``+1.2 %, no difference shown``."""
+    """The result of a cell: ``16.3 % faster`` if so judged, else ``+1.2 %, no difference shown``."""
     found, said = cell["improvement"]["point"], str(cell["verdict"])
     if said in (NOT_PROVED, NOT_COMPARED):
         return said
@@ -373,20 +375,20 @@ def effect(cell: Cell) -> str:
 
 
 def verdict(cell: Cell) -> str:
-    """A cell's verdict, with the number of repeats that it would take where there are too few."""
+    """A cell's verdict; if there are too few repeats, with the number that is needed."""
     said = str(cell["verdict"])
     return f"{said} ({cell['blocks_needed']} needed)" if said == TOO_FEW_REPEATS else said
 
 
 def short_verdict(cell: Cell) -> str:
-    """The verdict for a table: of Fast Open in a word, next to the improvement; of all else in ms."""
+    """The verdict for a table: for Fast Open one word, beside the improvement; otherwise in ms."""
     return verdict(cell) if is_of_fast_open(cell) else plt_verdict(cell)
 
 
 def plt_verdict(cell: Cell) -> str:
-    """The verdict in ms: ``slower by 92 ms``, ``same within 12 ms``; without them where there are none.
+    """The verdict in ms: ``slower by 92 ms``, ``same within 12 ms``; without ms if there is no such number.
 
-    Nothing is inferred from an exact pair: its difference is told as such.
+    For an exact pair nothing is inferred: the text gives the difference and says that it is exact.
     """
     said, found = str(cell["verdict"]), cell["measures"].get("plt_ms")
     more = None if found is None else found["difference"]["point"]
@@ -402,7 +404,7 @@ def plt_verdict(cell: Cell) -> str:
 
 
 def milliseconds(ms: float) -> str:
-    """A duration for people, of any sign: ``92 ms``, ``1,312 ms``; below 10 ms ``0.4 ms``."""
+    """A duration for people, with or without a sign: ``92 ms``, ``1,312 ms``; below 10 ms ``0.4 ms``."""
     return f"{number(ms, 0 if abs(ms) >= _WHOLE_FROM_MS or not ms else 1)} ms"
 
 
@@ -410,14 +412,14 @@ _WHOLE_FROM_MS = 10
 
 
 def signed(value: float) -> str:
-    """A number with its sign: ``+92``, ``\N{MINUS SIGN}0.4``, ``0``; whole from 10 on, and where it is."""
+    """A number with its sign: ``+92``, ``\N{MINUS SIGN}0.4``, ``0``; whole numbers have no decimals."""
     digits = 0 if abs(value) >= _WHOLE_FROM_MS or value == round(value) else 1
     text = number(value, digits)
     return text if text.startswith(MINUS) or float(text.replace(",", "")) == 0 else f"+{text}"
 
 
 def verdict_class(cell: Cell) -> str:
-    """The verdict as a name for styles: ``too-few-repeats``."""
+    """The verdict as a CSS class: ``too-few-repeats``."""
     return str(cell["verdict"]).replace(" ", "-")
 
 
@@ -427,7 +429,7 @@ def proved(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def blocks(cells: Sequence[Cell]) -> str:
-    """How many paired blocks the cells stand on: ``5 paired blocks``, ``3 to 5 paired blocks``."""
+    """How many paired blocks the cells have: ``5 paired blocks``, ``3 to 5 paired blocks``."""
     if cells and all(cell["exact"] for cell in cells):
         return "one exact pair of loads"
     counts = sorted({int(cell["n"]) for cell in cells})
@@ -439,7 +441,7 @@ def blocks(cells: Sequence[Cell]) -> str:
 
 
 def short_url(url: str, limit: int) -> str:
-    """A URL to recognise rather than to follow: ``host/…/file``, at most `limit` characters."""
+    """A URL shortened for recognition, not for use: ``host/…/file``, at most `limit` characters."""
     address = re.split(r"[?#]", re.sub(r"^[A-Za-z][\w+.-]*://", "", url))[0]
     host, *steps = [step for step in address.split("/") if step] or [""]
     if not steps:
@@ -464,7 +466,7 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def some(texts: Sequence[str]) -> str:
-    """The first three that differ, and how many more there are."""
+    """The first three distinct texts, and how many more there are."""
     different = list(dict.fromkeys(texts))
     more = f" and {len(different) - 3} more" if len(different) > 3 else ""
     return ", ".join(different[:3]) + more

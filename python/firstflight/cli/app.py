@@ -47,7 +47,7 @@ _OWN_SETTINGS = {"exec": _PROGRAM_FOLLOWS, "prove": _PROGRAM_FOLLOWS}
 def load_command(name: str) -> Command:
     """Imports one of `COMMANDS`, with all that it takes."""
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    # Modules stay: looking for garbage among them would take a twentieth of the time.
+    # Modules are never freed. Garbage collection among them would take a twentieth of the time.
     gc.disable()
     try:
         module = import_module(f"firstflight.cli.{name}")
@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
     talk = Talk()
     call = sys.argv[1:] if arguments is None else arguments
     Talk.said = None
-    # As it ends the interpreter looks for cycles in all that is left, which takes a tenth of a short call.
+    # At exit the interpreter searches all objects for cycles, which takes a tenth of a short call.
     atexit.register(gc.freeze)
     try:
         code = app(args=arguments, prog_name="firstflight", standalone_mode=False)
@@ -106,14 +106,14 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         keep_error(call, f"{type(error).__name__}: {error}", error=error)
         raise
-    # What doctor misses stands in its own report.
+    # The hints of doctor are in its own report.
     if code in (_FAILED, _WRONG_CALL) and Talk.said and call[:1] != ["doctor"]:
         keep_error(call, *Talk.said)
     return code if isinstance(code, int) else 0
 
 
 def _explain(error: TyperException) -> tuple[str, str]:
-    """What is wrong with the call and which help to read."""
+    """The error of the call, and the help to read."""
     text = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "firstflight"

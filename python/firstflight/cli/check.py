@@ -1,4 +1,4 @@
-"""`firstflight check`: does this kernel, or a server, do what RFC 7413 says?"""
+"""`firstflight check`: whether this kernel, or a server, follows RFC 7413."""
 
 import platform
 import shlex
@@ -209,7 +209,7 @@ def _server(command: str | None, port: int | None) -> Server | None:
 
 
 def _chosen(rows: list[Row], wanted: list[str]) -> list[Row]:
-    """Rows that are named, or begin as named: R1 is R1-grant and others, not R12-invalid."""
+    """Rows with a given name or name prefix: R1 is R1-grant and others, but not R12-invalid."""
     for name in wanted:
         if not any(_fits(row["id"], name) for row in rows):
             known = ", ".join(row["id"] for row in rows)
@@ -218,7 +218,7 @@ def _chosen(rows: list[Row], wanted: list[str]) -> list[Row]:
 
 
 def _without_raw_packets(rows: list[Row], names: Sequence[str]) -> list[Row]:
-    """Rows for a server on another machine. Raises `UsageError` where a name stands for none of them."""
+    """Rows for a server on another machine. Raises `UsageError` if a name matches none of them."""
     able = [row for row in rows if row["remote"]]
     for name in names:
         if not any(_fits(row["id"], name) for row in able):

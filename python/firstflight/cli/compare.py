@@ -16,7 +16,7 @@ from firstflight.report.figures.draw import save_figure
 
 
 def complete_side(incomplete: str) -> list[str]:
-    """Published tables; where none fits, the shell offers files."""
+    """Completes names of published tables; if none matches, the shell completes files."""
     return [name for name in published_names() if name.startswith(incomplete)]
 
 

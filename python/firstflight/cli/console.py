@@ -1,8 +1,8 @@
 """Tables and progress bars: the parts of the screen that rich draws.
 
 URLs, names and messages come from archives, servers and programs. Everything that is printed passes through
-`_Terminal`, so a string is text there: no markup, and no character that moves the cursor, hides or reverses
-text.
+`_Terminal`, which treats strings as plain text: without markup, and without characters that move the cursor,
+hide or reverse text.
 """
 
 import sys
@@ -19,21 +19,21 @@ from firstflight.observer import Forwarder, Observer
 from firstflight.text import without_invisible
 
 _WIDE = 160
-"""Width of a table that goes to a file or a pipe, characters."""
+"""Width of a table in a file or pipe, characters."""
 
 
 def data_console() -> Console:
-    """Where tables go: stdout, as wide as the terminal, or wide enough for a pipe."""
+    """The console for tables: stdout, as wide as the terminal, or wide enough for a pipe."""
     return _Terminal(width=None if sys.stdout.isatty() else _WIDE)
 
 
 def progress_console() -> Console:
-    """Where progress bars go: stderr."""
+    """The console for progress bars: stderr."""
     return _Terminal(stderr=True, soft_wrap=True)
 
 
 class _Terminal(Console):
-    """A console for which every string is text."""
+    """A console that treats every string as plain text."""
 
     def __init__(self, *, stderr: bool = False, soft_wrap: bool = False, width: int | None = None) -> None:
         super().__init__(
@@ -43,7 +43,7 @@ class _Terminal(Console):
 
 
 class _AllVisible(RenderHook):
-    """Comes between what is printed and what is written, also of tables and progress."""
+    """Makes invisible characters visible in all output, including tables and progress."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         return [_Visible(renderable) for renderable in renderables]
@@ -60,7 +60,7 @@ class _Visible:
 
 @contextmanager
 def progress(talk: Talk) -> Iterator[Observer]:
-    """Shows how far it is while the block runs: as a bar, or without a terminal in lines."""
+    """Shows progress while the block runs: as a bar, or as lines if there is no terminal."""
     if talk.quiet:
         yield talk
     else:
@@ -70,7 +70,7 @@ def progress(talk: Talk) -> Iterator[Observer]:
 
 @contextmanager
 def _bar(talk: Observer) -> Iterator[Observer]:
-    """Shows a bar with rate and time left; what goes to stderr meanwhile stands above it."""
+    """Shows a bar with rate and remaining time. Other output to stderr appears above it."""
     with rich.Progress(
         rich.TextColumn("{task.description}", markup=False),
         rich.BarColumn(),
@@ -84,7 +84,7 @@ def _bar(talk: Observer) -> Iterator[Observer]:
 
 
 class _Counted(rich.ProgressColumn):
-    """`3/10 0.5/s 0:00:14`, or for what is not counted the time that has passed."""
+    """`3/10 0.5/s 0:00:14`, or the elapsed time if nothing is counted."""
 
     def render(self, task: rich.Task) -> Text:
         if task.total is None:

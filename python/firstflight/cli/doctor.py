@@ -1,4 +1,4 @@
-"""`firstflight doctor`: can this machine do it, how well, and what is missing?"""
+"""`firstflight doctor`: whether this machine meets the requirements, how accurate it is, what is missing."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from firstflight.model.path import Path, Queue
 from firstflight.results.files import write_whole
 
 _PATH = Path("access", 20.0, 4_000_000, 256_000, Queue(packets=1000), loss=0.0)
-"""Short enough for two seconds; the paper's rates."""
+"""A path short enough for a calibration of two seconds, with the paper's rates."""
 
 _REPORT_FORMAT = 1
 _SETTINGS = (
@@ -74,7 +74,7 @@ def command(
 
 
 def _examine() -> tuple[list[Check], Calibration | None]:
-    """Everything that is looked at, and the path that was measured, where one could be."""
+    """All checks, and the calibration of a path, if one could be made."""
     checks: list[Check] = []
     calibration = None
     try:
@@ -143,7 +143,7 @@ def _say_hints(checks: list[Check], fix: str) -> None:
 
 
 def _report(checks: list[Check], fix: str, calibration: Calibration | None) -> object:
-    """What a bug report needs. Every text passes through `without_names`."""
+    """The contents of a bug report. Every text passes through `without_names`."""
     document = {
         "format": _REPORT_FORMAT,
         **describe_machine(),
@@ -178,7 +178,7 @@ def _system_name() -> str:
 
 
 def _setting(name: str) -> str | None:
-    """A setting of the kernel; None where this kernel has none of that name."""
+    """A kernel setting; `None` if this kernel has none of that name."""
     try:
         return FilePath("/proc/sys", name).read_text().strip()
     except OSError:
@@ -186,7 +186,7 @@ def _setting(name: str) -> str | None:
 
 
 def _packages() -> dict[str, str]:
-    """Versions of the libraries that firstflight asks for, those of its extras too, as far as installed."""
+    """Versions of the installed libraries that firstflight requires, including those of its extras."""
     names = {requirement.partition(";")[0].strip() for requirement in requires("firstflight") or ()}
     found = {}
     for name in sorted(_library(name) for name in names):
@@ -202,7 +202,7 @@ def _library(requirement: str) -> str:
 
 
 def _check_writable(file: FilePath) -> None:
-    """Before anything is measured, not after."""
+    """Checks, before anything is measured, that the file can be written."""
     folder = file.absolute().parent
     is_other = file.exists() and (file.is_symlink() or not file.is_file())
     if is_other or not folder.is_dir() or not os.access(folder, os.W_OK):

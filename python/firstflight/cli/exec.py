@@ -1,4 +1,4 @@
-"""`firstflight exec`: any program inside a laboratory."""
+"""`firstflight exec`: runs any program inside a laboratory."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from firstflight.results import check_writable, write_whole
 from firstflight.text import plural
 
 _DEFAULTS = {"rtt": "100", "mode": FAST_OPEN}
-"""Where one value is wanted and a plan has several."""
+"""Defaults for keys of which a plan may have several values and this command needs one."""
 
 _PORTS = "FIRSTFLIGHT_PRELOAD_PORTS"
 
@@ -115,24 +115,24 @@ def _open(pages: list[str], scheme: str, talk: Talk) -> list[LoadedPage]:
 
 
 def _check_ports(text: str) -> None:
-    """The library cannot complain: it leaves out what is no port."""
+    """Checks the ports here, since the preloaded library ignores invalid ones without a message."""
     for word in filter(None, text.split(",")):
         if not (re.fullmatch(r"\d{1,5}", word.strip(), re.ASCII) and int(word) < 65_536):
             raise UsageError(f"{_PORTS}: {word!r} is not a port", "write ports with commas, such as 80,443")
 
 
 _NAMED = 5
-"""Unmatched requests that are named; the record has them all."""
+"""How many unmatched requests are printed; the record has all of them."""
 
 
 def _say_summary(record: ExecRecord, program: str, mode: str, talk: Talk) -> None:
-    """Says what crossed the wire, and what makes it doubtful.
+    """Prints what crossed the wire, and reasons to doubt it.
 
     Args:
-        record: As `engines.exec.run_inside` gives it.
-        program: What the program is called.
-        mode: What it was held to.
-        talk: Prints it; a quiet one leaves out all but warnings.
+        record: From `engines.exec.run_inside`.
+        program: Name of the program.
+        mode: The mode of transport that the load was checked against.
+        talk: Prints it; a quiet one prints only warnings.
     """
     for line in _lines(record, program):
         talk.note(line)

@@ -1,4 +1,4 @@
-"""`firstflight gate`: is the head of a page slower than its base?"""
+"""`firstflight gate`: whether the head of a page is slower than its base."""
 
 import signal
 import tempfile
@@ -36,13 +36,13 @@ from firstflight.report.gate import gate_junit, gate_markdown, gate_text
 from firstflight.results import check_writable, write_whole
 
 _SIGNALLED = 128
-"""Exit codes after a signal: this and its number."""
+"""An exit code after a signal is this plus the signal's number."""
 
 _ENGINES = {"simulate": ["simulate"], "emulate": ["emulate"], "both": ["simulate", "emulate"]}
 
 
 def complete_network(incomplete: str) -> list[str]:
-    """Paths by name, after each comma."""
+    """Completes names of paths, also after a comma."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in presets() if name.startswith(last)]
 
@@ -190,7 +190,7 @@ def _warn_of_one_file(base: list[str], head: list[str], talk: Talk) -> None:
 
 
 def _tells_http(page: Page, talk: Talk) -> bool:
-    """Whether the recording says what its hosts spoke over TLS, or has none that speak TLS."""
+    """Whether the recording has the HTTP version of its TLS hosts, or has no TLS hosts; warns if not."""
     if page.tells_http:
         return True
     talk.warn(
@@ -201,13 +201,13 @@ def _tells_http(page: Page, talk: Talk) -> bool:
 
 
 def _check_times(named: Sequence[tuple[str, Page]], talk: Talk) -> None:
-    """Refuses to compare recordings with times and without."""
+    """Refuses to compare recordings that have times with recordings that have none."""
     if not check_times(named):
         talk.warn(UNTIMED, WITH_TIMES)
 
 
 def _open(specs: list[str], file: Path, talk: Talk) -> list[Page]:
-    """One page for each recording; URLs are recorded first."""
+    """One page for each recording; pages given as URLs are recorded first."""
     pages = []
     for number, spec in enumerate(specs):
         name = spec
@@ -237,7 +237,7 @@ def _held(budget: Budget | None, changes: Changes, verdicts: list[Verdict]) -> l
         return []
     held = hold_sizes(budget, changes.head)
     for verdict in verdicts:
-        # A page without stylesheets waits for none. On the real kernel only the page load is known.
+        # A page without stylesheets waits for none. On the real kernel only the page load is measured.
         none = dict.fromkeys(NAMES, 0.0) if verdict.engine == "simulate" else {}
         held += hold_timings(budget, verdict.place, none | {m.name: m.head_ms for m in verdict.metrics})
     return [*held, *not_measured(budget)]

@@ -1,7 +1,7 @@
-"""The one command that installs or enables what `firstflight doctor` misses.
+"""Builds the one command that installs or enables what `firstflight doctor` finds missing.
 
-It is put together for the package manager of this system, and for who runs it. What the laboratory lacks of
-the kernel it names itself, with the command in its hint.
+It is for this system's package manager and for the current user. Missing kernel features are reported by the
+laboratory, with the command in its hint.
 """
 
 import os
@@ -27,11 +27,11 @@ _FAMILIES = {
 _PACKAGES = {
     "apt": {"chromium": "chromium", "firefox": "firefox-esr", "wget2": "wget2", "curl": "curl"},
     "dnf": {"chromium": "chromium", "firefox": "firefox", "wget2": "wget2", "curl": "curl"},
-    # Arch has wget2 only among its users' packages, which pacman does not install.
+    # Arch has wget2 only in the user repository, from which pacman does not install.
     "pacman": {"chromium": "chromium", "firefox": "firefox", "curl": "curl"},
 }
 _UBUNTU = {"wget2": "wget2", "curl": "curl"}
-"""Ubuntu's packages of browsers install snaps, which have a sandbox of their own and were not tried."""
+"""Ubuntu's browser packages install snaps, which have a sandbox of their own and were not tested."""
 
 _ENABLES = re.compile(r"`(?:sudo )?((?:sysctl|modprobe|chmod) [^`]+)`")
 _PIP = re.compile(r"pip install '[^']+'")
@@ -40,14 +40,14 @@ _CONTAINERS = ("/.dockerenv", "/run/.containerenv")
 
 @dataclass(frozen=True)
 class System:
-    """What decides how something is installed.
+    """The properties of a system that decide how something is installed.
 
     Attributes:
-        release: `os-release`: its `ID` and `ID_LIKE`, where there are any.
-        programs: Which of the package managers, and `sudo`, are on the PATH.
-        is_root: Whether the caller may do it all.
-        is_container: Whether the kernel's settings are another machine's.
-        has_lists: Whether apt knows its packages; in a new container it does not.
+        release: `ID` and `ID_LIKE` of `os-release`, if any.
+        programs: Which package managers, and whether `sudo`, are on the PATH.
+        is_root: Whether the user is root.
+        is_container: Whether the kernel's settings belong to another machine.
+        has_lists: Whether apt has package lists; in a new container it has none.
     """
 
     release: Mapping[str, str]
@@ -58,7 +58,7 @@ class System:
     manager: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """That of the system's family; the PATH may have others: Debian has dnf as a package."""
+        """Chooses the package manager of the system's family. The PATH may have others: Debian has dnf."""
         families = [self.release.get("ID", ""), *self.release.get("ID_LIKE", "").split()]
         own = [_FAMILIES[family] for family in families if family in _FAMILIES]
         found = [manager for manager in _INSTALL if _PROGRAM[manager] in self.programs]
@@ -66,7 +66,7 @@ class System:
 
     @classmethod
     def here(cls) -> "System":
-        """This one."""
+        """The properties of this system."""
         try:
             release = platform.freedesktop_os_release()
         except OSError:
@@ -80,7 +80,7 @@ class System:
         )
 
     def package(self, client: str) -> str:
-        """The package of a client; empty where none is known."""
+        """The package of a client; empty if none is known."""
         packages = _PACKAGES.get(self.manager, {})
         if self.manager == "apt" and self.release.get("ID") == "ubuntu":
             packages = _UBUNTU
@@ -88,11 +88,11 @@ class System:
 
 
 def one_command(checks: Iterable[Check], system: System) -> str:
-    """The command for everything that is missing and can be had by a command; empty where nothing can.
+    """The command for everything that is missing and that a command can install; empty if there is none.
 
     Args:
-        checks: All that was looked at.
-        system: Where it is to be installed.
+        checks: All checks.
+        system: The system on which it is to be installed.
     """
     missing = [check for check in checks if not check.ok]
     steps = list(_steps(missing, system))
@@ -104,7 +104,7 @@ def one_command(checks: Iterable[Check], system: System) -> str:
 
 
 def _steps(missing: list[Check], system: System) -> Iterator[str]:
-    """What root does."""
+    """The commands that need root."""
     clients = [
         check.name.removeprefix("client ")
         for check in missing

@@ -1,7 +1,7 @@
 """The last error that the program showed, kept for `firstflight doctor --report`.
 
-It is one small file in the user's state folder (`$XDG_STATE_HOME`, XDG Base Directory Specification). Where
-that cannot be written, none is kept. What is kept names neither the user nor the machine, no folder but the
+It is one small file in the user's state folder (`$XDG_STATE_HOME`, XDG Base Directory Specification). If that
+folder cannot be written, no error is kept. The file names neither the user nor the machine, no folder but the
 system's, and no query of a URL.
 """
 
@@ -31,7 +31,7 @@ _QUERY = re.compile(r"(?<=\w)(://[^\s?#'\"`]+)\?[^\s'\"`]*")
 
 
 class LastError(TypedDict, total=False):
-    """An error as it was shown, without what is personal."""
+    """An error as it was shown, without personal data."""
 
     at: str
     firstflight: str
@@ -44,13 +44,13 @@ class LastError(TypedDict, total=False):
 def keep_error(
     arguments: list[str], message: str, hint: str = "", error: BaseException | None = None
 ) -> None:
-    """Keeps an error in place of the one before. Never fails.
+    """Writes an error in place of the previous one. It never fails.
 
     Args:
-        arguments: The call: its command and the names of its flags are kept, their values are not.
+        arguments: The call. The command and the names of its flags are kept, but not their values.
         message: What the program printed.
-        hint: The fix that it named.
-        error: An unexpected exception: where it was raised is kept.
+        hint: The fix that it suggested.
+        error: An unexpected exception; the place where it was raised is kept.
     """
     kept: LastError = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -71,7 +71,7 @@ def keep_error(
 
 
 def last_error() -> LastError | None:
-    """The error that was kept last; None where there is none that can be read."""
+    """The last error that was written; `None` if there is none that can be read."""
     try:
         kept = json.loads(_place().read_text(encoding="utf-8"))
     except (OSError, RuntimeError, ValueError):
@@ -80,7 +80,7 @@ def last_error() -> LastError | None:
 
 
 def without_names(text: str) -> str:
-    """The text without what names the user, the machine, folders of either, or what a URL asks for."""
+    """The text without names of the user and the machine, their folders, and queries of URLs."""
     text = _QUERY.sub(r"\1?…", _CREDENTIALS.sub("", text))
     for home in _homes():
         text = re.sub(rf"{re.escape(home)}(?=/|\b)", "~", text)
@@ -97,14 +97,14 @@ def _place() -> Path:
 
 
 def _call(arguments: list[str]) -> str:
-    """The command and the names of its flags; what stands behind `--` is another program's."""
+    """The command and the names of its flags. Arguments after `--` belong to another program."""
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     flags = [word.partition("=")[0] for word in own[1:] if re.match("--?[a-z]", word)]
     return " ".join([*own[:1], *flags])[:_LONGEST]
 
 
 def _frames(error: BaseException | None) -> list[str]:
-    """Where an exception was raised: modules and lines, no folders."""
+    """Where an exception was raised: modules and lines, without folders."""
     if error is None:
         return []
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]

@@ -1,4 +1,4 @@
-"""`firstflight pages`: what the pages are like."""
+"""`firstflight pages`: shows properties of pages."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -42,7 +42,7 @@ def command(
 
 
 def _with_corpora(files: list[str] | None) -> list[LoadedPage]:
-    """The embedded pages, then those of these corpora, or of the one that is installed."""
+    """The embedded pages, then those of the corpora in `files`, or of the installed corpus."""
     if files:
         listed = [page for file in files for page in read_corpus(Path(file))]
     else:

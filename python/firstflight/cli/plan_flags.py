@@ -1,6 +1,6 @@
-"""The flags of a plan, made from the plan model: same names, same values, same words.
+"""Flags made from the plan model, with the same names, values and descriptions.
 
-And what a shell offers for a page or a side of a comparison: names of what comes with firstflight.
+Also shell completion for pages and sides of a comparison.
 """
 
 import inspect
@@ -26,20 +26,20 @@ LAB_KEYS = (
     "cookies",
     "seed",
 )
-"""What describes one path and one treatment."""
+"""Keys that describe one path and one treatment."""
 
 PATH_AND_COOKIES = ("network", *PATH_KEYS, "ip", "cookies", "seed")
-"""What describes one path, and what its servers think of cookies and tickets."""
+"""Keys that describe one path, and the cookie and ticket state of its servers."""
 
 NOT_FLAGS = ("pages", "treatment")
-"""Keys without a flag: pages are arguments, and tables of treatments stand in files only."""
+"""Keys without a flag: pages are arguments, and tables of treatments are only in files."""
 
 
 def with_plan_flags(command: Callable[..., int]) -> Callable[..., int]:
-    """Gives a command one flag per key of `Plan` but for tables, and PAGE arguments for `pages`.
+    """Adds one flag per key of `Plan` to a command, except for tables, and PAGE arguments for `pages`.
 
-    The command's first parameter receives the keys that were given, as the command line holds them; the
-    plan model parses them. Its other parameters stay flags of their own.
+    The command's first parameter gets the given keys in the form of the command line; the plan model parses
+    them. Its other parameters remain separate flags.
     """
     return _with_flags(
         command, [_pages(), *(_flag(key) for key in Plan.model_fields if key not in NOT_FLAGS)]
@@ -47,7 +47,7 @@ def with_plan_flags(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def with_flags_of(model: type[BaseModel]) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Gives a command one flag per field of another model, as `with_plan_flags` does."""
+    """Adds one flag per field of another model to a command, as `with_plan_flags` does."""
     flags = [_flag(key, model=model) for key in model.model_fields]
     return lambda command: _with_flags(command, flags)
 
@@ -55,11 +55,11 @@ def with_flags_of(model: type[BaseModel]) -> Callable[[Callable[..., int]], Call
 def with_path_flags(
     defaults: Mapping[str, str], keys: Sequence[str] = LAB_KEYS
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Gives a command the flags of one path and one treatment, as `with_plan_flags` does.
+    """Adds the flags of one path and one treatment to a command, as `with_plan_flags` does.
 
     Args:
-        defaults: What flags stand for that are not given, where it is not the plan's default.
-        keys: Which plan keys become flags.
+        defaults: Values of flags that are not given, if they differ from the plan's defaults.
+        keys: The plan keys that become flags.
     """
     flags = [_flag(key, defaults.get(key, "")) for key in keys]
     return lambda command: _with_flags(command, flags)
@@ -119,7 +119,7 @@ def _help(key: str, default: str = "", model: type[BaseModel] = Plan) -> str:
 
 
 def default_text(key: str, model: type[BaseModel] = Plan) -> str:
-    """The default of a plan key as a flag takes it."""
+    """The default of a plan key, in the form of a flag."""
     value = _defaults(model)[key]
     if isinstance(value, list):
         return ",".join(str(part) for part in value)
@@ -132,7 +132,7 @@ def _defaults(model: type[BaseModel]) -> dict[str, object]:
 
 
 def key_completer(key: str, model: type[BaseModel] = Plan) -> Callable[[str], list[str]] | None:
-    """Offers the words of a plan key, in a list after each comma; `None` if any text will do."""
+    """Completes the words of a plan key, in a list also after a comma; `None` if any text is valid."""
     if key == "network":
         return _completer(presets)
     words = _words(model.model_fields[key].annotation)
@@ -149,12 +149,12 @@ def _completer(words: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]
 
 
 def _words(annotation: object) -> tuple[str, ...]:
-    """Every word of a `Literal`, within lists and unions too."""
+    """Every word of a `Literal`, including those within lists and unions."""
     if get_origin(annotation) is Literal:
         return tuple(word for word in get_args(annotation) if isinstance(word, str))
     return tuple(word for part in get_args(annotation) for word in _words(part))
 
 
 def complete_page(incomplete: str) -> list[str]:
-    """Embedded pages; where none fits, the shell offers files."""
+    """Completes names of embedded pages; if none matches, the shell completes files."""
     return [name for name in PAPER_PAGES if name.startswith(incomplete)]

@@ -1,4 +1,4 @@
-"""`firstflight prove`: does this program use Fast Open, early data or 0-RTT, and if not, why?"""
+"""`firstflight prove`: whether a program uses Fast Open, early data or 0-RTT, and if not, why."""
 
 import platform
 import re
@@ -32,17 +32,17 @@ from firstflight.results.first_flights import Flight, Opening, ProveFacts, Serve
 from firstflight.text import plural
 
 FORMAT = "firstflight-prove/1"
-"""Of the document that `--json` prints."""
+"""The `format` of the document that `--json` prints."""
 
 _DEFAULTS = {"rtt": "100", "down": "unlimited", "up": "unlimited", "cookies": "warm"}
 _PLANNED = {**_DEFAULTS, "mode": "tfo+early-data"}
-"""All that the servers offer: the states of tickets are those of a mode with early data."""
+"""The servers offer everything. States of tickets exist only in a mode with early data."""
 _SYSCTL = Path("/proc/sys/net/ipv4/tcp_fastopen")
 _NAME = re.compile(
     r"(?=.{1,253}$)(?!\d+(\.\d+){3}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 )
 _OF_SERVERS = ("rtt", "middlebox")
-"""What of the path there is in front of a server."""
+"""The keys of a path that apply to a server."""
 
 
 @with_path_flags(_DEFAULTS, PATH_AND_COOKIES)
@@ -151,7 +151,7 @@ def command(
 def _check_side(
     path_flags: Mapping[str, object], port: int | None, protocol: str, capture: Path | None, *, server: bool
 ) -> None:
-    """Refuses flags of the other side."""
+    """Refuses flags that apply only to the other kind of program, client or server."""
     if not server:
         for flag, is_given in {"port": port is not None, "protocol": protocol != "auto"}.items():
             if is_given:
@@ -268,7 +268,7 @@ def _end(
 
 
 def _unmet(findings: Sequence[Finding], wanted: Sequence[Mechanism]) -> list[Mechanism]:
-    """Mechanisms that were expected and that no connection could use, or not every one did."""
+    """Expected mechanisms that no connection could use, or that not every connection used."""
     used = {
         mechanism: [found.used for found in findings if found.mechanism is mechanism] for mechanism in wanted
     }
@@ -341,7 +341,7 @@ def _show(facts: ProveFacts, findings: Sequence[Sequence[Finding]], judged: int)
 
 
 def _show_reasons(findings: Sequence[Finding], visit: int | None) -> None:
-    """Each reason once, with what can be done about it."""
+    """Prints each reason once, with what to do about it."""
     console = data_console()
     console.print(f"\nvisit {visit}:" if visit else "", style="bold")
     said: dict[tuple[str, str], int] = {}

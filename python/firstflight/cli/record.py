@@ -1,4 +1,4 @@
-"""`firstflight record`: pages of the network become an archive."""
+"""`firstflight record`: records pages of the network into an archive."""
 
 import signal
 import tempfile
@@ -22,7 +22,7 @@ from firstflight.results import check_writable
 from firstflight.text import plural
 
 _SHOWN = 20
-"""Losses said on the screen; `--json` has them all."""
+"""How many losses are printed; `--json` has all of them."""
 
 
 def command(
@@ -83,7 +83,7 @@ def command(
 
 
 def _wanted(arguments: Iterable[str]) -> list[str]:
-    """URLs and those of lists, each once."""
+    """The URLs, including those of lists, each once."""
     found: list[str] = []
     for argument in arguments:
         if argument.endswith(".pages") and "://" not in argument:
@@ -95,7 +95,7 @@ def _wanted(arguments: Iterable[str]) -> list[str]:
 
 
 def _check_out(out: Path, *, force: bool) -> None:
-    """Before anything is loaded, not after."""
+    """Checks, before anything is loaded, that the file can be written."""
     if out.suffix.lower() != ".wacz":
         raise UsageError(f"{out}: an archive is a .wacz file", f"name it {out.name or 'page'}.wacz")
     if out.is_dir() or (out.exists() and not force):
@@ -126,7 +126,7 @@ def _visit_all(
 
 
 def _write(out: Path, visits: list[Visit]) -> int:
-    """Writes the pages that could be had; how many."""
+    """Writes the pages that were received; returns their number."""
     had = [visit for visit in visits if visit.had]
     if had:
         write_wacz(out, had)
@@ -134,7 +134,7 @@ def _write(out: Path, visits: list[Visit]) -> int:
 
 
 def _say(made: Visit, talk: Talk) -> None:
-    """The result of one page: on stderr, at once."""
+    """Prints the result of one page on stderr, at once."""
     if not made.had:
         talk.error(f"{made.asked}: {made.problem}", "check the URL; a slow page may need --timeout")
         return

@@ -1,8 +1,8 @@
-"""Every command with all it takes, read off the commands: as docs/reference/cli.md, and as the man page.
+"""Documents every command from its definition: as docs/reference/cli.md, and as the man page.
 
 `python -m firstflight.cli.reference` writes the page to stdout; with `--man`, the man page as roff, with the
-macros of man(7). Typer carries a click of its own, whose commands click-man does not know; and one page is
-easier to read than one per command.
+macros of man(7). Why not click-man: Typer contains its own click, whose commands click-man does not know.
+Also, one page is easier to read than one per command.
 """
 
 import sys
@@ -23,7 +23,7 @@ EXIT_CODES = (
     ("2", "the call was wrong; nothing was started"),
     ("128 + n", "stopped by signal n, as shells count it: 130 after Ctrl-C, 143 after SIGTERM"),
 )
-"""What the program ends with, and why."""
+"""The program's exit codes and their reasons."""
 
 _HEAD = """\
 # Commands and flags
@@ -40,7 +40,7 @@ keys of a plan](plan.md): most flags of `run` are such keys.
 
 @dataclass(frozen=True)
 class Taken:
-    """An argument or an option: its names, the value it takes (empty: none), what it means."""
+    """An argument or option: its names, its value (empty: none), and its meaning."""
 
     names: tuple[str, ...]
     value: str
@@ -49,7 +49,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Described:
-    """A command: its name, how it is called, what it does (paragraphs), what it takes."""
+    """A command: its name, its usage, its description (paragraphs), and its arguments and options."""
 
     name: str
     usage: str
@@ -59,7 +59,7 @@ class Described:
 
 
 def program() -> Described:
-    """The program itself: what it takes before a command."""
+    """The program itself, with the options before a command."""
     group, context = _group()
     options = tuple(_option(option, context) for option in group.params if isinstance(option, TyperOption))
     usage = "firstflight [OPTIONS] COMMAND [ARGUMENTS]"
@@ -146,7 +146,7 @@ def _code(names: tuple[str, ...]) -> str:
 
 
 def _values(taken: Taken) -> str:
-    """Choices one by one: a bar would end the column."""
+    """The choices, separated without a bar, which would end the table's column."""
     return " or ".join(f"`{value}`" for value in taken.value.split("|")) if taken.value else ""
 
 
@@ -216,7 +216,7 @@ def _taken(taken: Taken) -> tuple[str, str, str]:
 
 
 def _roff(text: str) -> str:
-    """Text as it stands: no hyphen for a minus, no request at the start of a line."""
+    """Escapes text: no hyphen in place of a minus, no roff request at the start of a line."""
     escaped = text.replace("\\", r"\e").replace("-", r"\-")
     return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped
 

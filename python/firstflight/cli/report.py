@@ -1,7 +1,7 @@
 """`firstflight report`: table, figures and report of a results folder.
 
-Commands that make a folder present it in the same way: the table goes to stdout, then tables, figures and
-report into the folder.
+Other commands that make a results folder use the same functions: the table goes to stdout, then tables,
+figures and report are written into the folder.
 """
 
 from collections.abc import Sequence
@@ -77,14 +77,14 @@ def command(
 
 
 FORMS = ("svg", "png", "pdf")
-"""What a figure may be drawn as."""
+"""The file types of figures."""
 
 
 def figure_forms(text: str) -> tuple[str, ...]:
-    """The value of `--figures`: forms with commas; `off` is none.
+    """Parses the value of `--figures`: file types separated by commas; `off` is none.
 
     Raises:
-        UsageError: One of them is no form.
+        UsageError: One of them is unknown.
     """
     words = () if text == "off" else tuple(dict.fromkeys(word.strip() for word in text.split(",")))
     for word in words:
@@ -96,14 +96,14 @@ def figure_forms(text: str) -> tuple[str, ...]:
 def present(
     folder: Path, talk: Talk, *, as_json: bool, explain: bool = False, forms: Sequence[str] = ()
 ) -> None:
-    """Prints the summary; then writes tables, report and figures, and prints where they lie.
+    """Prints the summary; then writes tables, report and figures, and prints their paths.
 
     Args:
         folder: The results folder.
         talk: Is told what is being written.
         as_json: Prints one JSON document instead of the table.
         explain: Also shows what each page load time was spent on.
-        forms: As what the figures are drawn, of `FORMS`; the report has its own.
+        forms: File types of the figures, of `FORMS`; the report has figures of its own.
     """
     if is_sweep(folder):
         if explain:
@@ -135,7 +135,7 @@ def present(
 
 
 def _print_beside(measured: Measured, *, explain: bool, console: Console) -> None:
-    """Prints both sides of what is not the paper's comparison; critical paths of versions of a page."""
+    """Prints both sides of comparisons other than the paper's, and critical paths of versions of a page."""
     cells = measured.summary["cells"]
     if any(map(is_of_fast_open, cells)):
         return
@@ -145,10 +145,10 @@ def _print_beside(measured: Measured, *, explain: bool, console: Console) -> Non
 
 
 def check_course_zip(folder: Path, name: str) -> None:
-    """Refuses, before anything is made, what cannot become an archive for the course.
+    """Refuses, before anything is made, a folder or name from which the course's archive cannot be made.
 
     Raises:
-        UsageError: The name will not do, the archive is there already, or the run kept its loads only.
+        UsageError: The name is invalid, the archive exists already, or the run kept only its loads.
     """
     course_zip_path(folder, name)
     if is_sweep(folder):
@@ -159,7 +159,7 @@ def check_course_zip(folder: Path, name: str) -> None:
 
 
 def present_course_zip(folder: Path, name: str, talk: Talk, *, as_json: bool) -> None:
-    """Writes the archive for the course, and prints where it lies."""
+    """Writes the archive for the course, and prints its path."""
     with progress(talk) as shown:
         shown.begin("archive for the course")
         *_, path = write_course_zip(folder, name, progress=shown.remark)
@@ -168,17 +168,17 @@ def present_course_zip(folder: Path, name: str, talk: Talk, *, as_json: bool) ->
 
 
 def check_pdf(folder: Path) -> None:
-    """Refuses, before anything is made, to print where there will be no report.
+    """Refuses, before anything is made, to print a report that will not exist.
 
     Raises:
-        UsageError: The run kept its loads only.
+        UsageError: The run kept only its loads.
     """
     if is_sweep(folder):
         raise UsageError(f'{folder}: a run with keep = "loads" has no report to print', "leave --pdf out")
 
 
 def present_pdf(folder: Path, browser: Path, talk: Talk, *, sandbox: bool, as_json: bool) -> None:
-    """Prints the report to a PDF, and where that lies.
+    """Prints the report to a PDF, and prints the PDF's path.
 
     Raises:
         UsageError: The browser cannot print it.
@@ -191,7 +191,7 @@ def present_pdf(folder: Path, browser: Path, talk: Talk, *, sandbox: bool, as_js
 
 
 def is_sweep(folder: Path) -> bool:
-    """Whether the run kept its loads only: there is nothing to draw a load from."""
+    """Whether the run kept only its loads, without requests and connections."""
     plan = stored_plan(folder)
     return plan is not None and plan.keep == "loads"
 

@@ -1,4 +1,4 @@
-"""`firstflight run`: an experiment, from pages to table and figures."""
+"""`firstflight run`: runs an experiment, from pages to table and figures."""
 
 import signal
 from collections.abc import Mapping
@@ -93,7 +93,7 @@ def command(
 
 
 def _plan(flags: Mapping[str, object], file: Path | None, out: Path | None, *, resume: bool) -> Plan:
-    """Flags over `--plan`; with `--resume` and no `--plan`, over the plan that the folder holds."""
+    """Flags over `--plan`; with `--resume` and without `--plan`, over the plan in the folder."""
     if resume and out is None:
         raise UsageError("--resume requires --out DIR", "name its results folder with --out")
     if file:
@@ -124,14 +124,14 @@ def _measure(
 
 
 def _end_early(number: int, folder: Path, talk: Talk) -> int:
-    """Says that a signal came before the loads, or after them: the first during the loads is an outcome."""
+    """Reports a signal before or after the loads. During the loads a signal is part of the outcome."""
     hint = f"continue with: firstflight run --resume --out {folder}" if (folder / JOURNAL).is_file() else ""
     talk.error(f"stopped by {signal.Signals(number).name} before the report was written", hint)
     return 128 + number
 
 
 def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:
-    """Says what went wrong, and gives the exit code."""
+    """Prints what went wrong, and returns the exit code."""
     if outcome.signal is not None:
         name = signal.Signals(outcome.signal).name
         talk.error(

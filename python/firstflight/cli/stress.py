@@ -1,4 +1,4 @@
-"""`firstflight stress`: what clients cost a server, and what floods of SYNs do to them."""
+"""`firstflight stress`: what clients cost a server, and how floods of SYNs affect the clients."""
 
 import signal
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def _plan(flags: Mapping[str, object], folder: Path | None, *, resume: bool) -> 
 
 
 def _run(stress: Stress, talk: Talk) -> int:
-    """Measures; the signal that stopped it, or 0."""
+    """Makes the measurements; returns the signal that stopped it, or 0."""
     try:
         with interruptible(), progress(talk) as shown:
             stress.run(shown)
@@ -111,7 +111,7 @@ def _end(rows: list[Row], folder: Path, stopped: int, talk: Talk) -> int:
 
 
 def _without_fast_open(rows: list[Row]) -> list[str]:
-    """Servers at which Fast Open was tried in peace and never worked."""
+    """Servers at which Fast Open was tried without a flood and never worked."""
     tried = [row for row in rows if row["mode"] == FAST_OPEN and row["flood"] == "none"]
     worked = {row["server"] for row in tried if row["fast_open_passive"]}
     return [server for server in dict.fromkeys(row["server"] for row in tried) if server not in worked]

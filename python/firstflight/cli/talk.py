@@ -1,8 +1,8 @@
-"""What the program says: data on stdout, talk on stderr. Colour only on terminals, and not with NO_COLOR.
+"""Output of the program: data on stdout, messages on stderr. Colour only on terminals, not with NO_COLOR.
 
-URLs, names and messages come from archives, servers and programs. Text is printed through `one_line`, JSON
-through `show_json`: no character moves the cursor, hides or reverses text. Without a terminal, progress
-is a line every ten seconds; tables and progress bars are `console`'s.
+URLs, names and messages come from archives, servers and programs. Text is printed through `one_line` and JSON
+through `show_json`, so that no character moves the cursor, hides or reverses text. Without a terminal,
+progress is a line every ten seconds. `console` has tables and progress bars.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Talk(Observer):
     """Notes, warnings and errors on stderr.
 
     Args:
-        quiet: Leaves out notes and progress; warnings and errors stay.
+        quiet: Leaves out notes and progress; warnings and errors are printed.
 
     Attributes:
-        said: The last error that any of them said, and its hint; for a bug report.
+        said: The last error that any instance printed, and its hint; for a bug report.
     """
 
     said: ClassVar[tuple[str, str] | None] = None
@@ -41,12 +41,12 @@ class Talk(Observer):
 
     @property
     def has_terminal(self) -> bool:
-        """Whether stderr is a terminal, or the user says so (force-color.org)."""
+        """Whether stderr is a terminal, or the user forces colour (force-color.org)."""
         forced = os.environ.get("FORCE_COLOR")
         return sys.stderr.isatty() if forced is None else forced != ""
 
     def note(self, text: str) -> None:
-        """Says something that may be left out."""
+        """Prints information that may be left out."""
         if not self.quiet:
             self.say(text)
 
@@ -55,16 +55,16 @@ class Talk(Observer):
         self._labelled("warning:", _YELLOW, message, hint)
 
     def error(self, text: str, hint: str = "") -> None:
-        """Says what went wrong, and the fix."""
+        """Prints an error and its fix."""
         Talk.said = (text, hint)
         self._labelled("error:", _BOLD_RED, text, hint)
 
     def failure(self, error: FirstflightError) -> None:
-        """Says an exception of ours."""
+        """Prints an exception of firstflight."""
         self.error(error.message, error.hint)
 
     def say(self, text: str) -> None:
-        """Says something that is never left out."""
+        """Prints information that is never left out."""
         _write(one_line(text))
 
     def _labelled(self, label: str, colour: str, text: str, hint: str) -> None:
@@ -78,7 +78,7 @@ class Talk(Observer):
 
 
 def _write(line: str) -> None:
-    """In one piece: several threads may speak. A progress bar that is shown moves below the line."""
+    """Writes the line at once, since several threads may write. A visible progress bar moves below it."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
@@ -86,20 +86,20 @@ def _write(line: str) -> None:
 def show_json(document: object) -> None:
     """Prints one JSON document as data."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    # Characters that JSON does not escape stand in strings only, so the document stays the same.
+    # Characters that JSON does not escape occur only in strings, so the document keeps its meaning.
     print(without_invisible(text, lambda char: f"\\u{ord(char):04x}"))  # noqa: T201
 
 
 EVERY_S = 10.0
-"""Time between two lines where there is no terminal."""
+"""Time between two progress lines if there is no terminal, s."""
 
 
 @contextmanager
 def lines(talk: Observer) -> Iterator[Observer]:
-    """Shows progress where there is no terminal.
+    """Shows progress if there is no terminal.
 
     Args:
-        talk: Noted how far it is, every `EVERY_S`; told notes and warnings.
+        talk: Gets a note with the progress every `EVERY_S`, and notes and warnings.
     """
     shown = _Lines(talk)
     thread = Thread(target=shown.repeat, daemon=True)
@@ -132,7 +132,7 @@ class _Lines(Forwarder):
         self._remark = text
 
     def repeat(self) -> None:
-        """Says how far it is, every `EVERY_S`, until `ended` is set."""
+        """Notes the progress every `EVERY_S`, until `ended` is set."""
         while not self.ended.wait(EVERY_S):
             if self._what:
                 self.note(self._line())

@@ -1,11 +1,11 @@
-"""The course's questions, answered for each page from what was measured.
+"""Answers the course's questions for each page from the measurements.
 
-What the treatment does to the load time and how the RTT changes it; whether the content lends itself to it:
-the page's shape, and what its critical paths wait for; what is surprising, with the reason where the ledger
-or the critical paths show one; and all of it in short.
+The questions are: how the treatment changes the load time, and how this depends on the RTT; whether the
+page's shape and critical paths suit the treatment; what is surprising, with a reason if the ledger or a
+critical path shows one; and a summary.
 
-Every sentence has a number of this run in it; where a question cannot be answered, the sentence says what is
-missing. Causes are named only where the ledger or a critical path shows them.
+Every sentence has a number of this run. If a question cannot be answered, the sentence says what is missing.
+A cause is named only if the ledger or a critical path shows it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from firstflight.results.records import numeric, plt_ms
 from firstflight.text import plural, visible
 
 MOST_CASES = 12
-"""With more cells of a page than this, they are counted rather than listed."""
+"""With more cells of a page than this, they are counted and not listed."""
 
 
 def effect(found: Sequence[Case]) -> Iterator[str]:
-    """A sentence per cell, or the counts of many, then what noise alone would print."""
+    """A sentence per cell, or the counts of many, then the result that noise alone would give."""
     known = [case for case in found if case.counts]
     if len(known) > MOST_CASES:
         yield _counted(known)
@@ -63,7 +63,7 @@ def effect(found: Sequence[Case]) -> Iterator[str]:
 
 
 def by_rtt(found: Sequence[Case]) -> Iterator[str]:
-    """How improvement, time saved and handshakes go with the RTT, for each setting."""
+    """How improvement, saved time and handshakes depend on the RTT, for each setting."""
     groups = by_setting(found)
     if not groups:
         yield "No RTT has a proved result."
@@ -82,7 +82,7 @@ def by_rtt(found: Sequence[Case]) -> Iterator[str]:
 
 
 def falls(group: Sequence[Case]) -> list[tuple[Case, Case]]:
-    """Neighbouring RTTs, ascending, of which the longer has the smaller improvement."""
+    """Pairs of neighbouring RTTs, ascending, of which the longer RTT has the smaller improvement."""
     return [(before, after) for before, after in pairwise(group) if after.point < before.point]
 
 
@@ -116,7 +116,7 @@ def _finding(case: Case) -> str:
 
 
 def _shift(case: Case) -> str:
-    """The saving of a typical pair of loads, where its interval is known."""
+    """The saving of a typical pair of loads, if its interval is known."""
     shift = case.cell["shift_ms"]
     if shift["low"] is None:
         return ""
@@ -180,11 +180,11 @@ def _round_trips(group: Sequence[Case]) -> str:
 
 
 WELL, LITTLE = 0.10, 0.03
-"""Improvements: from the first a page lends itself to TFO, up to the second it hardly does."""
+"""Improvements: from the first on a page is well suited to TFO, up to the second it is hardly suited."""
 
 
 def content(found: Sequence[Case]) -> Iterator[str]:
-    """Origins, connections, sizes, chains; then handshakes on the critical path against the load time."""
+    """Origins, connections, sizes, chains; then handshakes on the critical path relative to the load time."""
     pages = [next(iter(case.explanation.pages.values())) for case in found if case.explanation]
     loads = [record for case in found for record in case.pair.loads("baseline")]
     if loads:
@@ -227,7 +227,7 @@ def _sizes(shape: PageDescription) -> str:
 
 
 def _transfer(found: Sequence[Case], shape: PageDescription) -> Iterator[str]:
-    """How much of the load time the link alone takes, where all share one."""
+    """How much of the load time the link alone takes, if all origins share one."""
     shared = [case for case in found if case.counts and case.cell["topology"] == "access"]
     shared = [case for case in shared if case.cell["down_mbps"] is not None]
     if not shared:
@@ -295,7 +295,7 @@ def _span(values: Sequence[int]) -> str:
 
 
 def in_short(found: Sequence[Case]) -> Iterator[str]:
-    """Verdicts counted, the median improvement, and what is left when the number of cells is counted in."""
+    """Counts of verdicts, the median improvement, and what remains after the correction for many cells."""
     known = [case for case in found if case.counts]
     if not known:
         yield f"None of {plural(len(found), 'cell')} has a proved result."
@@ -329,7 +329,7 @@ def best_and_worst(found: Sequence[Case]) -> Iterator[str]:
 
 
 def _adjusted(known: Sequence[Case]) -> Iterator[str]:
-    """By which test, and for how many cells it was corrected."""
+    """The test, and the number of cells for which it was corrected."""
     values = [case.cell["p_adjusted"] for case in known if case.cell["p_adjusted"] is not None]
     if values:
         worst = f"{100 * FALSE_VERDICTS:g} %"
@@ -353,15 +353,15 @@ def _is(count: int) -> str:
 
 
 MOST_OUTLIERS = 5
-"""More outliers of a page than this are counted."""
+"""More outliers of a page than this are counted and not listed."""
 
 _APART = 0.05
-"""Share of the load time by which a saving differs from what handshakes explain."""
+"""From this difference on, as a share of the load time, handshakes do not explain a saving."""
 _WORTH_MS = 5.0
 
 
 def surprises(found: Sequence[Case]) -> Iterator[str]:
-    """Regressions, falls where the RTT grows, savings far from the bound, outliers, failures."""
+    """Regressions, smaller improvements at longer RTTs, savings far from the bound, outliers, failures."""
     said = [
         *map(_regression, (case for case in found if case.counts and _is_regression(case))),
         *_falls(found),
@@ -396,7 +396,7 @@ def _falls(found: Sequence[Case]) -> Iterator[str]:
 
 
 def _unexplained(found: Sequence[Case]) -> Iterator[str]:
-    """Savings far above what the handshakes on the critical path take, or far below it."""
+    """Savings far above or below the time of handshakes on the critical path."""
     for case in found:
         bound_ms = case.bound_ms
         if bound_ms is None or not case.counts:
@@ -431,7 +431,7 @@ def _outliers_of(case: Case, side: Side) -> Iterator[str]:
 
 
 def _ledger(record: LoadRecord, others: Sequence[LoadRecord]) -> str:
-    """What the ledger has on one load that it has not on the others."""
+    """Events that the ledger has for one load and not for the others."""
     signs = []
     for column, noun in (("retransmits", "retransmission"), ("failed_requests", "failed request")):
         count, *counts = (int(numeric(one["load"], column) or 0) for one in (record, *others))
@@ -458,7 +458,7 @@ def _failures(found: Sequence[Case]) -> Iterator[str]:
 
 
 def _because(case: Case) -> str:
-    """What differs between the sides that saved handshakes do not explain; empty where nothing is seen."""
+    """Differences between the sides that saved handshakes do not explain; empty if none are seen."""
     signs = [*_in_the_ledger(case), *_on_the_path(case)]
     return f": {listed(signs)}" if signs else "; neither the ledger nor the critical path shows why"
 
@@ -484,7 +484,7 @@ def _mean_of(case: Case, side: Side, column: str) -> float:
 
 
 def _on_the_path(case: Case) -> Iterator[str]:
-    """The components of the critical path, handshakes aside, that changed most between the sides."""
+    """The components of the critical path, without handshakes, that differ most between the sides."""
     loads = case.explanation.loads if case.explanation else {}
     if set(loads) != set(SIDES):
         return
@@ -519,7 +519,7 @@ def _nothing(found: Sequence[Case]) -> str:
 
 
 ALL_PAGES = "All pages"
-"""Stands for a page in the last answers of a run with several."""
+"""The name in place of a page's, for the last answers of a run with several pages."""
 
 _QUESTIONS: dict[str, Callable[[Sequence[Case]], Iterator[str]]] = {
     "What {treatment} does to the load time": effect,
@@ -538,7 +538,7 @@ class PageAnswers:
     Attributes:
         page: Its name, or `ALL_PAGES`.
         sections: A question's heading and the sentences of its answer, in order.
-        url: Its URL; empty where no load got so far, and for all pages.
+        url: Its URL; empty if no load got a response, and for all pages.
     """
 
     page: str
@@ -547,10 +547,10 @@ class PageAnswers:
 
 
 def answers(results: Evidence) -> list[PageAnswers]:
-    """The answers for every page, and of a run with several pages those for all of them at the end.
+    """The answers for every page; for a run with several pages, the last ones are for all pages.
 
     Args:
-        results: What was measured.
+        results: The measurements.
     """
     by_page = cases(results.pairs, results.summary["cells"], results.explanations)
     found = [_answers(page, of_page) for page, of_page in by_page.items()]
@@ -578,10 +578,10 @@ _MARKUP = re.compile(r"([\\`*_\[\]<>#|])")
 
 
 def render_answers(answers: Sequence[PageAnswers], treatment: str = "TCP Fast Open") -> str:
-    """The whole file: a heading per page, below it one per question, a paragraph per answer.
+    """The contents of the file: a heading per page, below it one per question, a paragraph per answer.
 
     Args:
-        answers: As `firstflight.course.answers.answers` gives them.
+        answers: From `firstflight.course.answers.answers`.
         treatment: What the loads were compared for.
     """
     return (
@@ -605,7 +605,7 @@ def _page(answers: PageAnswers) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """A line: text of a page never becomes markup, our own code spans stay."""
+    """Escapes markup in text of a page; code spans of firstflight are kept."""
     parts = re.split(r"(`--[a-z0-9, -]+`)", text)
     return "".join(part if number % 2 else _plain(part) for number, part in enumerate(parts))
 

@@ -1,4 +1,4 @@
-"""Audits of published runs: what their tables hide, with the line it shows in; as data and on a terminal."""
+"""Audits published runs: finds errors that tables hide, with file and line; as data or on a terminal."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Audit:
     """The result of an audit.
 
     Attributes:
-        cells: Cells of an original run, all its loads side by side; empty where only a table was read.
-        printed: Rows of the table that was read; empty where there was none.
-        findings: What is wrong, by kind in the order of `KINDS`.
+        cells: Cells of an original run, with all their loads; empty if only a table was read.
+        printed: Rows of the table; empty if there was none.
+        findings: The errors, by kind in the order of `KINDS`.
     """
 
     cells: list[CourseCell]
@@ -40,9 +40,9 @@ class Audit:
 
 
 def audit(path: Path) -> Audit:
-    """Audits a folder of the original experiment (with its table, where the same folder has one), or a table.
+    """Audits a table, or a folder of the original experiment, with its table if that is in the same folder.
 
-    A folder without logs stands for the one table in it.
+    For a folder without logs, the only table in it is audited.
 
     Raises:
         UsageError: It is neither, or cannot be read.
@@ -54,10 +54,10 @@ def audit(path: Path) -> Audit:
 
 
 def audit_table(file: Path, text: str) -> Audit:
-    """Audits a printed table; `file` is named in places.
+    """Audits a printed table; findings name `file`.
 
     Raises:
-        UsageError: It is not one.
+        UsageError: It is not a table.
     """
     printed = read_printed(file, text)
     return Audit([], printed, _in_order(check_printed(printed)))
@@ -73,7 +73,7 @@ def _audit_run(folder: Path) -> Audit:
 
 
 def _only_table(folder: Path) -> Path:
-    """The folder's `observations.txt`, or the one file in it that is named as a table."""
+    """The folder's `observations.txt`, or the only file in it with the name of a table."""
     tables = sorted(file for file in folder.iterdir() if file.suffix in _TABLE_SUFFIXES and file.is_file())
     own = [file for file in tables if file.name == _TABLE] or tables
     if len(own) == 1 and not (folder / JOURNAL).is_file():
@@ -85,7 +85,7 @@ def _only_table(folder: Path) -> Path:
 
 
 def _with_line(finding: Finding, printed: Sequence[PrintedCell]) -> Finding:
-    """What the table makes of the logs shows in a line of the table, where there is a table."""
+    """Adds the line of the table to a finding about numbers that the table makes of the logs."""
     row = next((cell for cell in printed if cell.subject == finding.subject), None)
     if row is None or finding.kind != "unmatched runs":
         return finding
@@ -127,7 +127,7 @@ def print_audit(audit: Audit, console: Console) -> None:
 
     Args:
         audit: Its result.
-        console: Where to; its width and colour are honoured.
+        console: The terminal; its width and colour settings apply.
     """
     if audit.cells:
         console.print(_runs(audit.cells))
@@ -138,7 +138,7 @@ def print_audit(audit: Audit, console: Console) -> None:
 
 
 def _runs(cells: list[CourseCell]) -> Table:
-    """The run, all its loads side by side."""
+    """The run, with all its loads side by side."""
     table = Table(box=box.SIMPLE_HEAD, title="page load times, ms", title_justify="left", pad_edge=False)
     table.add_column("page\nRTT really", no_wrap=True)
     for mode in ("tcp", "tfo"):
@@ -157,7 +157,7 @@ def _runs(cells: list[CourseCell]) -> Table:
 
 
 def _printed(audit: Audit) -> Table:
-    """The table that was read, with the improvement its times make."""
+    """The table that was read, with the improvement computed from its times."""
     wrong = {finding.line for finding in audit.findings}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("line", "page", "path"):
@@ -194,5 +194,5 @@ def _signed(value: float | None) -> str:
 
 
 def _plain(content: str, style: str = "") -> Text:
-    """Text of another's as it is: no markup, no control characters."""
+    """Foreign text without markup and control characters."""
     return Text(visible_lines(content), style=style)

@@ -1,4 +1,4 @@
-"""One cell pair with all that is known of it, and how sentences name it."""
+"""One cell pair with everything that is known of it, and its names in sentences."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Case:
     Attributes:
         pair: Its loads.
         cell: Its entry in the summary.
-        explanation: Its critical paths; None where they are not known.
-        setting: What tells its path from others of the page, the RTT aside; empty where nothing does.
+        explanation: Its critical paths; `None`: not known.
+        setting: What distinguishes its path from others of the page, apart from the RTT; may be empty.
     """
 
     pair: CellPair
@@ -29,7 +29,7 @@ class Case:
 
     @property
     def counts(self) -> bool:
-        """Whether there is a result to speak of: loads to compare, and proof."""
+        """Whether it has a result: loads to compare, and proof."""
         return bool(self.cell["n"]) and bool(self.cell["proof"]["ok"])
 
     @property
@@ -54,24 +54,24 @@ class Case:
 
     @property
     def phrases(self) -> tuple[str, str]:
-        """How sentences name baseline and treatment: ``without TFO``, ``with TFO``."""
+        """Names of baseline and treatment in sentences: ``without TFO``, ``with TFO``."""
         baseline, treatment = (self.pair.phrases[side] for side in SIDES)
         return baseline, treatment
 
     @property
     def bound_ms(self) -> float | None:
-        """What Fast Open could save at most; None where that is not known, or not what is compared."""
+        """What Fast Open could save at most, ms; `None`: not known, or something else is compared."""
         found = self.explanation
         return found.could_save_ms if found and found.bounds_the_saving else None
 
     @property
     def where(self) -> str:
-        """``100 ms RTT``, with the setting where the page has several."""
+        """``100 ms RTT``, with the setting if the page has several."""
         return f"{rtt(self.rtt_ms)} ms RTT" + (f" ({self.setting})" if self.setting else "")
 
     @property
     def improvement(self) -> str:
-        """``+16.3 % (95 % interval +12.0 to +18.4)``; of a simulation without randomness ``(exact)``."""
+        """``+16.3 % (95 % interval +12.0 to +18.4)``; for a simulation without randomness ``(exact)``."""
         found = self.cell["improvement"]
         known = interval(found["low"], found["high"])
         without = "exact" if self.is_exact else "no interval"
@@ -93,7 +93,7 @@ def cases(
     Args:
         pairs: From `cell_pairs`.
         cells: Their entries in the summary, in the same order.
-        explanations: Of those that can be explained.
+        explanations: Of those pairs that can be explained.
     """
     explained = {id(found.pair): found for found in explanations}
     fields = varying(cells)
@@ -105,7 +105,7 @@ def cases(
 
 
 def overlap(one: Case, other: Case) -> str:
-    """What the two intervals of the improvement say of the difference."""
+    """What the two intervals of the improvement say about the difference."""
     if one.is_exact and other.is_exact:
         return "both are exact"
     if None in (one.cell["improvement"]["low"], other.cell["improvement"]["low"]):
@@ -116,7 +116,7 @@ def overlap(one: Case, other: Case) -> str:
 
 
 def by_setting(found: Sequence[Case]) -> list[list[Case]]:
-    """Cases that count, grouped by what they have in common apart from the RTT, RTTs ascending."""
+    """Cases with a result, grouped by everything except the RTT, in ascending order of RTTs."""
     groups: dict[str, list[Case]] = {}
     for case in found:
         if case.counts:

@@ -1,7 +1,8 @@
 """The `client/` folder of the original experiment: a log per page load, in folders `DELAY-RUN-tfo-MODE`.
 
 The folder's name has the one-way delay of the servers' links, ms, the run (0 or 1) and whether TFO was on. A
-log's name is the page's URL with all but letters, digits and `-_.() ` taken out: it cannot be turned back.
+log's name is the page's URL, from which all but letters, digits and `-_.() ` were removed, so the URL is not
+known.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from firstflight.errors import PageInputError, UsageError
 from firstflight.pages.readers.fetchlog import MOST_BYTES, FetchLog, Transaction, parse_fetchlog
 
 HOME_DELAY_MS = 1.0
-"""`--delayhome`, the client's own link, each way: the original's tables leave it out of the RTT."""
+"""`--delayhome`, delay of the client's own link, each way. The original's tables leave it out of the RTT."""
 
 _FOLDER = re.compile(r"(\d{1,6})-(\d{1,3})-tfo-([01])")
 _CRASH = re.compile(r"Received signal \d+|Segmentation fault|stack trace", re.IGNORECASE)
@@ -31,7 +32,7 @@ class CourseLoad:
         delay_ms: One-way delay of the servers' links.
         run: 0 or 1.
         tfo: Whether TFO was on.
-        log: What the log says; None if the browser died before it said anything.
+        log: The parsed log; `None`: the browser died before it wrote one.
         lines: The log's lines.
         problem: Why there is no `log`.
     """
@@ -47,31 +48,31 @@ class CourseLoad:
 
     @property
     def label_ms(self) -> float:
-        """The RTT that the original prints."""
+        """The RTT that the original's table has."""
         return 2 * self.delay_ms
 
     @property
     def rtt_ms(self) -> float:
-        """The RTT that packets had."""
+        """The RTT of packets."""
         return 2 * (self.delay_ms + HOME_DELAY_MS)
 
     @property
     def plt_ms(self) -> float | None:
-        """End of the transaction listed last, as `plot.py` takes it."""
+        """The end of the last transaction in the log, ms, as `plot.py` computes it."""
         return self.log.transactions[-1].end_ms if self.log else None
 
     @property
     def start_ms(self) -> float | None:
-        """Start of the first transaction: until then the browser was starting."""
+        """The start of the first transaction, ms: until then the browser was starting."""
         return min(transaction.start_ms for transaction in self.log.transactions) if self.log else None
 
     @property
     def crash_line(self) -> int | None:
-        """Where the log says that the browser died."""
+        """The line of the log that says that the browser died."""
         return next((number for number, line in enumerate(self.lines, 1) if _CRASH.search(line)), None)
 
     def line_of(self, transaction: Transaction) -> int | None:
-        """Where a transaction stands."""
+        """The line of a transaction."""
         row = re.compile(rf"\s*{transaction.start_ms:.3f} \|.*\| {re.escape(transaction.url)}\s*")
         return next((number for number, line in enumerate(self.lines, 1) if row.fullmatch(line)), None)
 
@@ -82,7 +83,7 @@ class CourseCell:
 
     Attributes:
         page: The page.
-        label_ms: The RTT that the original prints.
+        label_ms: The RTT that the original's table has.
         off: Loads without TFO, by run.
         on: Loads with TFO, by run.
     """
@@ -99,19 +100,19 @@ class CourseCell:
 
     @property
     def printed(self) -> float | None:
-        """What `plot.py` prints: run 0 without against run 1 with, percent, its sign kept."""
+        """The value of `plot.py` with its sign: run 0 without TFO against run 1 with TFO, percent."""
         return change(self.plt(tfo=False, run=0), self.plt(tfo=True, run=1))
 
     @property
     def matched(self) -> float | None:
-        """Runs that have both, mean against mean, percent."""
+        """The mean without TFO against the mean with TFO, over runs that have both, percent."""
         runs = [run for run in self.off if self.plt(tfo=False, run=run) and self.plt(tfo=True, run=run)]
         means = (sum(self.plt(tfo=tfo, run=run) or 0.0 for run in runs) for tfo in (False, True))
         return change(*means) if runs else None
 
     @property
     def null(self) -> float | None:
-        """What the second run gained on the first, both without TFO, percent."""
+        """The improvement of the second run over the first, both without TFO, percent."""
         return change(self.plt(tfo=False, run=0), self.plt(tfo=False, run=1))
 
     def plt(self, *, tfo: bool, run: int) -> float | None:
@@ -125,7 +126,7 @@ class CourseCell:
 
 
 def is_course_run(folder: Path) -> bool:
-    """Whether a folder is the original's `client/`, or holds it."""
+    """Whether a folder is the original's `client/`, or contains it."""
     return _client(folder) is not None
 
 
@@ -148,17 +149,17 @@ def read_course_run(folder: Path) -> list[CourseCell]:
 
 
 def change(before: float | None, after: float | None) -> float | None:
-    """(before - after) / before, percent; None where one is missing."""
+    """(before - after) / before, percent; `None` if one is missing."""
     return 100 * (before - after) / before if before and after is not None else None
 
 
 def line_of(load: CourseLoad, text: str) -> int | None:
-    """The first line of a load's log that has a text; None if none has."""
+    """The first line of a load's log that contains `text`; `None` if there is none."""
     return next((number for number, line in enumerate(load.lines, 1) if text in line), None)
 
 
 def run_of(load: CourseLoad) -> str:
-    """Which of its cell's loads it is: ``run 0 without TFO``."""
+    """The name of the load in its cell: ``run 0 without TFO``."""
     return f"run {load.run} {'with' if load.tfo else 'without'} TFO"
 
 

@@ -1,8 +1,8 @@
-"""What the course has handed in: ``output-figures/`` and ``NAME_p3.zip``, from a results folder alone.
+"""The files to hand in for the course: ``output-figures/`` and ``NAME_p3.zip``, from a results folder alone.
 
-A figure is that of the course's ``plot.py``, with the loads that stand for their medians. Names, title, axes
-and colours are the original's: every request as a bar from its start to its end, in order of their ends,
-which each side has for itself; so a bar is not the same request as the bar behind it.
+A figure is like that of the course's ``plot.py``, for the loads nearest the medians. Names, title, axes and
+colours are the original's. Every request is a bar from its start to its end, in order of the ends, separately
+for each side. So a bar and the one behind it are not the same request.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from firstflight.results import Journal, LoadRecord, journal_path, write_whole
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DAY = (1980, 1, 1, 0, 0, 0)
-"""The first day that a zip archive knows: the same results give the same archive."""
+"""The first date that a zip archive can store, so that the same results give the same archive."""
 
 
 def course_zip_path(folder: Path, name: str) -> Path:
-    """Where the archive of that name goes.
+    """The path of the archive of that name.
 
     Raises:
-        UsageError: The name cannot be a file's, or there is such a file.
+        UsageError: The name is not valid for a file, or the file exists already.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -51,15 +51,15 @@ def write_course_zip(folder: Path, name: str, progress: Callable[[str], None] | 
     """Writes ``output-figures/``, ``NAME.pages``, and ``NAME_p3.zip`` with them, the table and the answers.
 
     Args:
-        folder: The results folder, its report made: ``analysis.md`` is read.
-        name: Whose work it is.
-        progress: Told, in a few words, what is made next.
+        folder: The results folder with its report, whose ``analysis.md`` is read.
+        name: The name of the student.
+        progress: Called with a short description of what is made next.
 
     Returns:
         The files written, the archive last.
 
     Raises:
-        UsageError: The name will not do, no cell has a result to show, or the folder cannot be written to.
+        UsageError: The name is invalid, no cell has a result, or the folder cannot be written to.
     """
     path = course_zip_path(folder, name)
     pairs = cell_pairs(Journal(journal_path(folder)).records())
@@ -81,7 +81,7 @@ def write_course_zip(folder: Path, name: str, progress: Callable[[str], None] | 
 
 
 def _pages(cells: list[Cell]) -> str:
-    """The URLs that were loaded, one on a line, as the course lists them."""
+    """The URLs that were loaded, one per line, in the form of the course."""
     return "".join(f"{url}\n" for url in dict.fromkeys(cell["url"] for cell in cells if cell["url"]))
 
 
@@ -100,7 +100,7 @@ FOLDER = "output-figures"
 
 _LONGEST_NAME = 150
 _LEGEND = {"treatment": ("TFO Enabled", "red", 0.5), "baseline": ("TFO Disabled", "green", 1.0)}
-"""Words, colour and thickness of a side; the bars in front are thin, so that those behind show."""
+"""Label, colour and width of a side; the bars in front are thin, so that those behind are visible."""
 
 
 def draw_course_figures(
@@ -115,7 +115,7 @@ def draw_course_figures(
         folder: The results folder.
         pairs: Its cell pairs.
         cells: Their entries in the summary, in the same order.
-        progress: Told the name of each figure before it is drawn.
+        progress: Called with the name of each figure before it is drawn.
 
     Returns:
         The files.
@@ -136,8 +136,8 @@ def timing(pair: CellPair, page: str) -> alt.Chart:
     """The figure of a cell pair.
 
     Args:
-        pair: Its loads; at least one paired block.
-        page: The page's name as the original has it.
+        pair: The cell pair, with at least one paired block.
+        page: The page's name in the original.
     """
     bars = [bar for side in SIDES for bar in _bars(side, median_load(pair.loads(side)))]
     names, colors, _ = zip(*_LEGEND.values(), strict=True)
@@ -160,13 +160,13 @@ def timing(pair: CellPair, page: str) -> alt.Chart:
 
 
 def course_page(cell: Cell) -> str:
-    """A page's name in the original's figures: its URL, sanitised, without the scheme."""
+    """A page's name in the original's figures: its sanitised URL without the scheme."""
     name = sanitize_file(cell["url"] or cell["page"])
     return name.removeprefix("https" if (cell["url"] or "").startswith("https:") else "http")
 
 
 def _named(pairs: Sequence[CellPair], cells: Sequence[Cell]) -> Iterator[tuple[str, CellPair, str]]:
-    """File names without their ending, all different: sanitising makes one name of several URLs."""
+    """Distinct file names without suffix: sanitising may give several URLs the same name."""
     taken: set[str] = set()
     varying = words.varying(cells)
     for pair, cell in zip(pairs, cells, strict=True):

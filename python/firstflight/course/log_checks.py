@@ -1,6 +1,6 @@
-"""What an audit finds in the logs of the original experiment that its table does not show.
+"""Finds errors in the logs of the original experiment that its table does not show.
 
-First by load, then of the whole run. A finding is one thing that is wrong, and the line it came from.
+First by load, then for the whole run. A finding is one error and the line that shows it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from firstflight.pages.readers.fetchlog import Response, Transaction
 from firstflight.text import plural
 
 _SHORT = 0.5
-"""A load with fewer requests than this share of its page's median is cut short."""
+"""A load with fewer requests than this share of its page's median is truncated."""
 _STALL_MS = 1_000.0
-"""An https request that takes longer, and longer than every other, hung."""
+"""An https request that takes longer than this, and longer than every other request, stalled."""
 _START_MS = 300.0
-"""A browser that takes longer than this to start spoils a page load time."""
+"""A browser that takes longer than this to start distorts the page load time."""
 _OTHER = 0.05
-"""Share of its requests by which a load may differ from the one it is compared with."""
+"""Share of requests by which two compared loads may differ."""
 _APART = 5.0
-"""Percentage points between printed and matched from which there is a finding."""
+"""Difference of printed and matched, in percentage points, from which there is a finding."""
 _SMALL = 3.0
-"""A null effect below this is noise, percent."""
+"""A null effect below this counts as noise, percent."""
 
 
 def check_course_run(cells: Sequence[CourseCell]) -> list[Finding]:
-    """Everything that is wrong with a run, cells first, then what concerns all of it."""
+    """All errors of a run: first those of cells, then those of the whole run."""
     checks = (
         _pairing,
         _null,
@@ -97,7 +97,7 @@ def _truncated(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Findin
 
 
 def _unfinished(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Finding]:
-    """Requests that were counted but not listed: they had not ended when the browser wrote its log."""
+    """Requests that were counted but not listed, since they had not ended when the browser wrote its log."""
     loads = _loads(cell.page, cells) if _is_first(cell, cells) else []
     cut = [load for load in loads if _left(load) > 0]
     if cut:
@@ -112,7 +112,7 @@ def _unfinished(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Findi
 
 
 def _other_requests(cell: CourseCell, _: Sequence[CourseCell]) -> Iterator[Finding]:
-    """The two loads that the table compares did not fetch the same."""
+    """The two loads that the table compares fetched different resources."""
     off, on = cell.off.get(0), cell.on.get(1)
     if off is None or on is None or not off.log or not on.log:
         return
@@ -149,7 +149,7 @@ def _stalled(load: CourseLoad) -> list[Transaction]:
 
 
 def _share(load: CourseLoad, stalled: list[Transaction]) -> str:
-    """What the stalls have to do with the time that was printed."""
+    """The effect of the stalls on the printed time."""
     assert load.log and load.plt_ms is not None
     last = load.log.transactions[-1]
     if last in stalled:
@@ -190,12 +190,12 @@ def _answers(load: CourseLoad) -> list[Response]:
 
 
 def _loads(page: str, cells: Sequence[CourseCell]) -> list[CourseLoad]:
-    """Every load of a page that left a log."""
+    """Every load of a page that has a log."""
     return [load for cell in cells if cell.page == page for load in cell.loads() if load.log]
 
 
 def _is_first(cell: CourseCell, cells: Sequence[CourseCell]) -> bool:
-    """Whether what concerns a page, not a path, is to be said here."""
+    """Whether this is the cell at which a finding about the page, and not a path, is reported."""
     return cell is next(other for other in cells if other.page == cell.page)
 
 
@@ -209,7 +209,7 @@ def _percent(value: float | None) -> str:
 
 
 def check_design(cells: Sequence[CourseCell]) -> Iterator[Finding]:
-    """Everything that concerns all loads of a run."""
+    """All errors of the design of a run."""
     loads = [load for cell in cells for load in cell.loads()]
     top = loads[0].file.parent.parent
     labels = sorted({(load.label_ms, load.rtt_ms) for load in loads})
@@ -225,7 +225,7 @@ def check_design(cells: Sequence[CourseCell]) -> Iterator[Finding]:
 
 
 def _proof(loads: Sequence[CourseLoad]) -> Iterator[Finding]:
-    """The only word on TFO in a log is the browser's own switch."""
+    """Reports that a log's only evidence of TFO is the browser's own switch."""
     switched = [load for load in loads if load.tfo and load.log and "tfo.supported" in load.log.stats]
     if switched:
         message = (
@@ -270,19 +270,19 @@ KINDS = {
     "no proof": "nothing shows that TFO was used",
     "design": "how the loads were made",
 }
-"""Every kind of finding, with what it means."""
+"""Every kind of finding with its meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong.
+    """One error.
 
     Attributes:
         kind: One of `KINDS`.
-        subject: The page and path it is about; empty where it is about all.
-        message: What is wrong, with the numbers.
-        file: Where it shows.
-        line: Line in the file; None where it is about the whole.
+        subject: The page and path; empty if it concerns the whole run.
+        message: The error, with its numbers.
+        file: The file that shows it.
+        line: Line in the file; `None`: the whole file.
     """
 
     kind: str
@@ -293,5 +293,5 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """File and line, as compilers print them."""
+        """File and line in the form that compilers print."""
         return str(self.file) if self.line is None else f"{self.file}:{self.line}"

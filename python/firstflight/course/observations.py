@@ -1,7 +1,7 @@
-"""``observations.txt``: the course's table to the byte, with honest numbers in it; then what noise prints.
+"""``observations.txt``: the course's table, byte for byte, with correct numbers, then a table of noise.
 
-The format is that of the course's ``plot.py`` (its ``(s)`` is its own mistake: values are milliseconds). Two
-things differ: a value is the median over all paired blocks, not one load; and the improvement keeps its sign.
+The format is that of the course's ``plot.py``; its ``(s)`` is an error: values are milliseconds. Two things
+differ. A value is the median over all paired blocks, not one load. The improvement keeps its sign.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from firstflight.analysis.words import CELL_FIELDS, is_of_fast_open
 _Pages = Mapping[str, Sequence[Cell]]
 
 HEADER = "Page\tRTT(ms)\tPLT: no TFO (s)\tPLT: TFO (s)\tImprov.\n"
-"""First line of a table, as the course prints it."""
+"""First line of a table, as in the course."""
 
 NULL_HEADER = "Page\tRTT(ms)\tPLT: no TFO (s)\tPLT: no TFO again (s)\tImprov.\n"
-"""First line of the table of TCP against TCP, from the same blocks: what noise alone prints."""
+"""First line of the table of TCP against TCP from the same blocks, which shows the effect of noise alone."""
 
 _SAFE = frozenset("-_.() " + string.ascii_letters + string.digits)
 
 
 def observations(summary: Summary) -> str:
-    """The whole file: a table per path and client, with pages in order and RTTs descending.
+    """The contents of the file: a table per path and client, with pages in order and RTTs descending.
 
-    After them as many of TCP against TCP, from the cells that were repeated.
+    Then as many tables of TCP against TCP, from the cells with repeats.
 
     Args:
-        summary: As `firstflight.analysis.summarize` gives it. Cells
-            without a pair of loads or without proof are left out, and those that compare other than modes.
+        summary: From `firstflight.analysis.summary.summarize`. Cells without a pair of loads, without proof,
+            or that compare anything but modes are left out.
     """
     tables: dict[tuple[Any, ...], dict[str, list[Cell]]] = {}
     for cell in summary["cells"]:
@@ -45,12 +45,12 @@ def observations(summary: Summary) -> str:
 
 
 def sanitize_file(url: str) -> str:
-    """A URL as the course names files: letters, digits and ``-_.() `` stay, the rest goes."""
+    """A URL as the course's file names have it: only letters, digits and ``-_.() `` are kept."""
     return "".join(character for character in url if character in _SAFE)
 
 
 def python2_str(number: float) -> str:
-    """A float as Python 2's ``print`` shows it: 12 significant digits."""
+    """A float as Python 2's ``print`` writes it: 12 significant digits."""
     text = f"{number:.12g}"
     return text if set(text) & set(".en") else f"{text}.0"
 
@@ -80,7 +80,7 @@ def _null_row(cell: Cell) -> str:
 
 
 def _printed(rtt_ms: float, *medians_ms: float | None) -> str:
-    """One row. The improvement is that of the rounded times: who checks it by hand gets the same digits."""
+    """One row. The improvement is computed from the rounded times, so that readers can verify it."""
     without_ms, with_ms = (round(known(ms), 3) for ms in medians_ms)
     improvement = 100 * (without_ms - with_ms) / without_ms
     values = (f"{rtt_ms:.12g}", *map(python2_str, (without_ms, with_ms, improvement)))

@@ -1,8 +1,8 @@
-"""Tables that others printed, and whether their improvements follow from their times.
+"""Reads tables that others printed, and checks whether their improvements follow from their times.
 
-Read are the original's `observations.txt` (rows below a line with the page's name), tables with a header
-separated by commas, tabs or two spaces, and Markdown tables. Numbers keep the digits they were printed with:
-a time of 1.54 s was measured somewhere in 1.535 to 1.545.
+It reads the original's `observations.txt` (rows below a line with the page's name), tables with a header that
+are separated by commas, tabs or two spaces, and Markdown tables. Numbers keep their printed digits: a time of
+1.54 s means a value between 1.535 and 1.545.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from firstflight.errors import UsageError
 
 _ORIGINAL = re.compile(r"page\s+rtt\s*\(ms\)\s+plt: no tfo \((?P<unit>m?s)\)", re.IGNORECASE)
 _AGAIN, _NULL = "no TFO again", "TCP on TCP"
-"""How our own `observations.txt` heads the times of the second column where they are of TCP too."""
+"""Column headings of firstflight's own `observations.txt` if the second time is also without TFO."""
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _RULE = re.compile(r"[\s|:=-]*")
 _UNIT = re.compile(r"\((m?s)\)")
@@ -51,7 +51,7 @@ class Printed:
 
     @property
     def half(self) -> float:
-        """Half a unit of its last digit: how far what was measured may be from it."""
+        """Half a unit of its last digit: the largest rounding error."""
         _, _, digits = self.text.partition(".")
         return 0.5 * 10.0 ** -len(digits)
 
@@ -61,16 +61,16 @@ class PrintedCell:
     """One row of a published table.
 
     Attributes:
-        file: Where it stands.
-        line: On which line, from 1.
-        source: Which table, where a file has several.
+        file: The file of the table.
+        line: Its line, from 1.
+        source: The table's name, if a file has several.
         page: The page.
-        path: RTT, and bandwidth where the table has one, for people.
+        path: RTT, and bandwidth if the table has one, for people.
         rtt_ms: Round-trip time, as printed.
         tcp: Page load time without TFO.
-        tfo: With TFO.
+        tfo: Page load time with TFO.
         percent: The improvement.
-        unit: `s`, `ms` or empty, as the table says.
+        unit: `s`, `ms` or empty, as in the table.
     """
 
     file: Path
@@ -99,11 +99,11 @@ def read_printed(file: Path, text: str) -> list[PrintedCell]:
     """Reads every row of a printed table.
 
     Args:
-        file: Named in places.
+        file: The file, for the places of findings.
         text: The whole text.
 
     Raises:
-        UsageError: There is no table in it, or a row is not a row.
+        UsageError: It contains no table, or a row is malformed.
     """
     lines = list(enumerate(text.splitlines(), start=1))
     original = any(_ORIGINAL.match(line) for _, line in lines)
@@ -117,7 +117,7 @@ def read_printed(file: Path, text: str) -> list[PrintedCell]:
 
 
 def _original(file: Path, lines: list[tuple[int, str]]) -> Iterator[PrintedCell]:
-    """The layout of the original's `plot.py`: the page on a line of its own, rows indented."""
+    """The layout of the original's `plot.py`: the page on a separate line, rows indented."""
     table, page = {"unit": "", "source": ""}, ""
     for number, line in lines:
         fields = line.split()
@@ -131,12 +131,12 @@ def _original(file: Path, lines: list[tuple[int, str]]) -> Iterator[PrintedCell]
 
 
 def _is_row(fields: list[str]) -> bool:
-    """Whether these can only be a row whose leading space was lost in pasting."""
+    """Whether these fields must be a row whose leading space was lost by pasting."""
     return len(fields) == 4 and all(map(_number, fields))
 
 
 def _table(file: Path, lines: list[tuple[int, str]]) -> Iterator[PrintedCell]:
-    """A table with a header, separated by commas, tabs, bars, or, as pasted from a page, two spaces."""
+    """A table with a header, separated by commas, tabs, bars or, if pasted from a page, two spaces."""
     columns: dict[str, int] = {}
     unit = page = ""
     for number, line in lines:
@@ -162,7 +162,7 @@ def _fields(line: str) -> list[str]:
 
 
 def _columns(fields: list[str]) -> dict[str, int]:
-    """Where each column is; empty if the line is no header."""
+    """The index of each column; empty if the line is not a header."""
     found: dict[str, int] = {}
     for index, field in enumerate(fields):
         name = field.lower()
@@ -205,19 +205,19 @@ def _cell(file: Path, line: int, row: Mapping[str, str], page: str, unit: str) -
 
 
 def _number(text: str) -> str | None:
-    """The number a field holds, with its digits; None if it holds none, or more than one."""
+    """The number in a field, with its digits; `None` if there is none, or more than one."""
     bare = text.strip().rstrip("%").strip().replace("\N{MINUS SIGN}", "-")
     return bare if _NUMBER.fullmatch(bare) else None
 
 
 _LONGEST_S = 300.0
-"""Under seconds, a median above this is taken for milliseconds."""
+"""In a column with the unit seconds, a median above this is assumed to be milliseconds."""
 _MOST = 0.5
-"""Share of a table's cells that must be a speed-up for the table to be one of speed-ups."""
+"""A table is one of speed-ups if more than this share of its cells are."""
 
 
 def check_printed(cells: Sequence[PrintedCell]) -> list[Finding]:
-    """Everything that is wrong with printed tables as they stand."""
+    """All errors of printed tables."""
     tables: dict[tuple[str, str], list[PrintedCell]] = defaultdict(list)
     for cell in cells:
         tables[cell.source, cell.unit].append(cell)
@@ -230,12 +230,12 @@ def follows(cell: PrintedCell) -> bool:
 
 
 def lost_sign(cell: PrintedCell) -> bool:
-    """Whether it is the same without its sign."""
+    """Whether the printed improvement has the right size but lost its minus sign."""
     return not follows(cell) and _within(cell.percent, _range(cell, lambda tcp, tfo: 100 * (tfo - tcp) / tcp))
 
 
 def is_speed_up(cell: PrintedCell) -> bool:
-    """Whether it is without / with - 1 instead."""
+    """Whether the printed improvement is without / with - 1 instead."""
     return not follows(cell) and _within(cell.percent, _range(cell, lambda tcp, tfo: 100 * (tcp / tfo - 1)))
 
 
@@ -286,14 +286,14 @@ def _arithmetic(cell: PrintedCell) -> Finding:
 
 
 def _misprint(cell: PrintedCell) -> str:
-    """The one digit that would make it right, if a single one does."""
+    """The numbers that would make it right, if a change of one digit suffices."""
     fixes = [f"{text} without" for text in _misprints(cell.tcp) if _fits(cell, text, cell.tfo.text)]
     fixes += [f"{text} with" for text in _misprints(cell.tfo) if _fits(cell, cell.tcp.text, text)]
     return f" (one digit makes it right: {' or '.join(fixes[:3])})" if fixes else ""
 
 
 def _misprints(time: Printed) -> Iterator[str]:
-    """Every number that differs in one digit before the point."""
+    """Every number that differs in one digit before the decimal point."""
     whole = len(time.text.partition(".")[0])
     for place, digit in product(range(whole), "0123456789"):
         text = time.text[:place] + digit + time.text[place + 1 :]
@@ -307,7 +307,7 @@ def _fits(cell: PrintedCell, tcp: str, tfo: str) -> bool:
 
 
 def _range(cell: PrintedCell, measure: Callable[[float, float], float]) -> list[float]:
-    """The measure at the corners of what the printed times may have been."""
+    """The measure at the limits of what the printed times may stand for."""
     return [measure(tcp, tfo) for tcp in _ends(cell.tcp) for tfo in _ends(cell.tfo) if tcp > 0 and tfo > 0]
 
 

@@ -1,1 +1,1 @@
-"""Engines take a planned load and give its record: one module per engine; `clients` are what loads pages."""
+"""Engines make a planned load and return its record, one module per engine. `clients` are page loaders."""

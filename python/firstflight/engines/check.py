@@ -1,7 +1,7 @@
-"""RFC 7413 as a list of experiments: each row is done in a laboratory of its own, many side by side.
+"""Tests RFC 7413 with a list of experiments. Each row runs in a laboratory of its own, many in parallel.
 
-With a server on another machine some rows are done outside of a laboratory, one after the other: the
-kernel keeps one cookie for an address, which all rows share.
+With a server on another machine some rows run outside of a laboratory, one after the other: the kernel has
+one cookie per address, which all rows share.
 """
 
 import socket
@@ -16,7 +16,7 @@ from firstflight.errors import LabError, UsageError
 from firstflight.observer import Observer
 
 _ROW_S = 120.0
-"""After this a laboratory is killed; its waits are shorter."""
+"""After this time a laboratory is killed. The waits inside it are shorter."""
 _SERVER_S = 30.0
 _HTTP = 80
 
@@ -24,7 +24,7 @@ IpVersion = Literal["4", "6"]
 HOLDS, DEVIATES, NOT_APPLICABLE = "holds", "deviates", "not applicable"
 """Verdicts of the laboratory."""
 NOT_JUDGED = "not judged"
-"""Verdict of a row that could not be done."""
+"""Verdict of a row that could not be run."""
 VERDICTS = (HOLDS, DEVIATES, NOT_APPLICABLE, NOT_JUDGED)
 
 Strength = Literal["MUST", "SHOULD", "described", "Linux"]
@@ -37,14 +37,14 @@ STRENGTHS: dict[str, Strength] = {
     "advice": "described",
     "Linux": "Linux",
 }
-"""What each level counts as: a deviation from a MUST fails a check, any other is reported."""
+"""How each level counts: a deviation from a MUST fails a check, any other deviation is only reported."""
 
 
 class Row(TypedDict):
-    """A row of the list: what is done, and once it is done, what was seen.
+    """A row of the list: the experiment and, once it was run, its result.
 
-    `verdict` is `NOT_JUDGED` where it could not be done, and `hint` says what can be done about it.
-    `remote` says whether it can be done with a server on another machine.
+    `verdict` is `NOT_JUDGED` if it could not be run; then `hint` says what to do about it. `remote` says
+    whether it can be run with a server on another machine.
     """
 
     id: str
@@ -64,13 +64,13 @@ class Row(TypedDict):
 
 
 def must_deviate(row: Row) -> bool:
-    """Whether a row that was done deviates from a MUST or a MUST NOT."""
+    """Whether the row's result deviates from a MUST or a MUST NOT."""
     return row["verdict"] == DEVIATES and STRENGTHS[row["level"]] == "MUST"
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server program of the user's: the command, and the port that it listens on."""
+    """A server program of the user: its command and the port that it listens on."""
 
     argv: Sequence[str]
     port: int
@@ -78,13 +78,13 @@ class Server:
 
 @dataclass(frozen=True)
 class Remote:
-    """A server that the user names, on this machine or another one.
+    """A server that is already running, on this machine or another one.
 
     Attributes:
         host: Its name or address, as the user gave it.
-        port: Where it listens.
+        port: The port that it listens on.
         address: Its address.
-        ip: The version of IP of that.
+        ip: The IP version of `address`.
     """
 
     host: str
@@ -94,14 +94,14 @@ class Remote:
 
     @classmethod
     def named(cls, name: str, ip: IpVersion | None) -> Self:
-        """Looks a server up.
+        """Looks up a server's address.
 
         Args:
-            name: `HOST:PORT`, or `HOST` for port 80; an address of IPv6 with a port stands in brackets.
-            ip: The version of IP; without, that of the first address that the system knows.
+            name: `HOST:PORT`, or `HOST` for port 80. An IPv6 address with a port is in brackets.
+            ip: The IP version; `None`: that of the first address that the system returns.
 
         Raises:
-            UsageError: `name` is no such thing, or has no address of that version.
+            UsageError: `name` has another form, or no address of that IP version.
         """
         host, port = _host_and_port(name)
         family = {"4": socket.AF_INET, "6": socket.AF_INET6, None: socket.AF_UNSPEC}[ip]
@@ -117,7 +117,7 @@ class Remote:
         return cls(host, port, str(place[0]), "6" if family == socket.AF_INET6 else "4")
 
     def job(self) -> dict[str, object]:
-        """As the laboratory's program takes it."""
+        """The server in the JSON form that the laboratory's program takes."""
         address = f"[{self.address}]" if self.ip == "6" else self.address
         host = f"[{self.host}]" if ":" in self.host else self.host
         named = host if self.port == _HTTP else f"{host}:{self.port}"
@@ -143,10 +143,10 @@ def _host_and_port(name: str) -> tuple[str, int]:
 
 
 class Checker:
-    """Does rows of the list.
+    """Runs rows of the list.
 
     Args:
-        ip: The version of IP on the wires of laboratories.
+        ip: The IP version in the laboratories.
     """
 
     def __init__(self, ip: IpVersion = "4") -> None:
@@ -154,15 +154,15 @@ class Checker:
         self._ip = ip
 
     def rows(self) -> list[Row]:
-        """The list, in order; nothing is done yet."""
+        """The list, in order, without results."""
         rows: list[Row] = self._lab.ask("check-rows", timeout_s=_SERVER_S)["rows"]
         return rows
 
     def try_server(self, server: Server | Remote) -> None:
-        """Has a server answer one ordinary request.
+        """Sends one ordinary request to the server.
 
         Raises:
-            LabError: It cannot be started or reached, does not listen in time, or does not answer.
+            LabError: The server cannot be started or reached, does not listen in time, or does not answer.
         """
         if isinstance(server, Remote):
             self._lab.ask("try-remote", server.job(), timeout_s=_SERVER_S)
@@ -178,18 +178,18 @@ class Checker:
         jobs: int,
         observer: Observer,
     ) -> list[Row]:
-        """Does `rows`, `jobs` at a time; with a `Remote` one after the other.
+        """Runs `rows`, `jobs` at a time; with a `Remote` one after the other.
 
         Args:
-            rows: Of those that `rows` gives.
-            server: The server to examine; this kernel's client and our own server without.
-            captures: Folder for a capture of each row; there is none of a `Remote`.
-            jobs: How many at a time.
-            observer: Is told how many are done.
+            rows: Rows from `rows()`.
+            server: The server to test; `None`: this kernel's client with firstflight's own server.
+            captures: Folder for a packet capture of each row; none is made of a `Remote`.
+            jobs: How many rows run at a time.
+            observer: Is told how many rows are done.
 
         Returns:
-            Each row with `verdict`, `seen`, `packets`, `counters`, `elapsed_ms` and `capture`, in order; one
-            that could not be done has the verdict `NOT_JUDGED`, and a `hint`.
+            Each row with `verdict`, `seen`, `packets`, `counters`, `elapsed_ms` and `capture`, in order. A
+            row that could not be run has the verdict `NOT_JUDGED` and a `hint`.
         """
         observer.begin("rows", len(rows))
         pool = ThreadPoolExecutor(1 if isinstance(server, Remote) else jobs)

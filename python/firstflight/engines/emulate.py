@@ -27,17 +27,17 @@ from firstflight.model.path import Path
 from firstflight.pages import LoadedPage, paced
 
 _SPARSE = {"probes": 11, "probe_gap_ms": 10.0, "sparse": True}
-"""Probes in the rhythm of a page load's first packets: one in flight, and pauses."""
+"""Probes spaced like the first packets of a page load: one in flight, with pauses."""
 
 _LONGEST_SPARSE_MS = 500.0
-"""At longer RTTs waiting for each probe would take minutes, and a processor sleeps no deeper."""
+"""At longer RTTs sparse probes would take minutes, and the processor sleeps no deeper than at this one."""
 
 _GRACE_S = 30.0
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at on this machine. What is not `needed` may be missing."""
+    """A check of this machine. If it is not `needed`, firstflight works without it."""
 
     name: str
     ok: bool
@@ -51,7 +51,7 @@ class Emulator:
 
     Args:
         binary: The laboratory program; by default the one inside the package.
-        clients: Those that are programs of their own, by name.
+        clients: The clients that are external programs, by name.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class Emulator:
         self._bias_ms: dict[float, float] = {0.0: 0.0}
 
     def calibrate(self, path: Path, bias_ms: float | None = None) -> Calibration:
-        """Sends probes over the empty path, then one stream each way where seconds can tell its rate.
+        """Sends probes over the empty path, then one stream each way if that can show the rate.
 
-        First it measures what the relay adds to the RTT, unless `bias_ms` says it. This calibration and the
-        loads on paths with that RTT take it out of the propagation delay.
+        First it measures what the relay adds to the RTT, unless `bias_ms` gives it. This calibration and the
+        loads on paths with that RTT subtract it from the propagation delay.
         """
         if bias_ms is not None:
             self._bias_ms[path.rtt_ms] = bias_ms
@@ -85,15 +85,15 @@ class Emulator:
         return Calibration(path, rate_ms, {**measured, "floor_ms": self._floor_ms, "bias_ms": bias_ms})
 
     def examine(self) -> list[Check]:
-        """What a laboratory needs of this machine."""
+        """Checks whether this machine has what a laboratory needs."""
         return [Check(**check) for check in self._lab.ask("doctor", timeout_s=_GRACE_S)["checks"]]
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
-        """Makes one load; what the page or the client does wrong is in the record.
+        """Makes one load. An error of the page or the client is in the record.
 
         Raises:
             LabError: There is no result: the laboratory could not be built, or died.
-            EngineStoppedError: `stop` was called meanwhile.
+            EngineStoppedError: `stop` was called during the load.
         """
         timed = paced(page.page, server_time=planned.server_time, processing=planned.processing)
         page = replace(page, page=timed)
@@ -108,15 +108,15 @@ class Emulator:
         try:
             return record_of(planned, started_at, client.complete(answer, page), whose="client")
         except LabError as error:
-            # What a client tells, a page may have made up: that is a failed load.
+            # The page may influence what the client reports, so a malformed answer is a failed load.
             return record_of(planned, started_at, failure(error.message), whose="client")
 
     def stop(self) -> None:
-        """Kills the laboratories under way."""
+        """Kills the laboratories that are running."""
         self._lab.stop()
 
     def _measure_bias(self, rtt_ms: float) -> float:
-        """What the relay adds to an RTT, ms: sparse probes less those over a veth pair. 0 at an RTT of 0."""
+        """What the relay adds to an RTT, ms: that of sparse probes less that of a veth pair; 0 for RTT 0."""
         with self._measuring_bias:
             if rtt_ms not in self._bias_ms:
                 probed_ms = min(rtt_ms, _LONGEST_SPARSE_MS)
@@ -138,7 +138,7 @@ class Emulator:
 
     @contextmanager
     def _timing(self) -> Iterator[dict[str, bool]]:
-        """What a laboratory does for its relay. One at a time keeps processors awake: enough for all."""
+        """Timing options of a laboratory. Only one at a time keeps processors awake: that helps all."""
         keeps = may_keep_awake() and self._keeping_awake.acquire(blocking=False)
         try:
             yield {"keep_awake": keeps}
@@ -153,7 +153,7 @@ def _probes_s(path: Path) -> float:
 
 
 def _rate_ms(path: Path) -> int:
-    """How long a stream must run to show the rate, ms; 0, no stream, where something hides it."""
+    """How long a stream must run to measure the rate, ms; 0: no stream, since the path hides the rate."""
     rates_bps = [rate_bps for rate_bps in (path.down_bps, path.up_bps) if rate_bps is not None]
     if (
         path.loss > 0
@@ -168,12 +168,12 @@ def _rate_ms(path: Path) -> int:
 
 
 def _fills_late(path: Path, rate_bps: int) -> bool:
-    """Whether a stream leaves the link idle after each loss: less waits than the bandwidth-delay product."""
+    """Whether the link is idle after each loss: the queue is smaller than the bandwidth-delay product."""
     return path.queue.holds_bytes(rate_bps) < rate_bps / 8 * path.rtt_ms / 1000
 
 
 def _proved(answer: Answer) -> Answer:
-    """The answer. Raises `LabError` if it calls itself ok without proof."""
+    """The answer. Raises `LabError` if its status is ok without a proof."""
     proof = answer.get("proof")
     if answer.get("status") != "ok" or (isinstance(proof, dict) and proof.get("ok") is True):
         return answer

@@ -1,9 +1,9 @@
-"""What all engines have in common: what they are asked, and a load's record out of what they answer.
+"""What all engines share: their jobs, and how an answer becomes the record of a load.
 
-The laboratory and the simulator hold every load to its mode, its cookie state and its transport: initial
-window, congestion control, ECN and key share of TLS (`crates/load/src/promise.rs`). Here it is held to the
-other keys in which the treatments of its plan differ, as far as its rows of requests and connections show
-them: `scheme`, `http` and `keep_alive`. No check compares times, or what the path does to packets.
+The laboratory and the simulator check every load against its mode, its cookie state and its transport:
+initial window, congestion control, ECN and key share of TLS (`crates/load/src/promise.rs`). This module
+checks the other keys in which treatments may differ: `scheme`, `http` and `keep_alive`, as far as the rows of
+requests and connections show them. No check compares times, or what the path does to packets.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Rtt(TypedDict, total=False):
 
 
 class Rate(TypedDict, total=False):
-    """The rate of a stream, Mbit/s; `None`: not limited, or not measured."""
+    """The rate of a stream, Mbit/s; `None`: unlimited, or not measured."""
 
     expected: Required[ReadOnly[float | None]]
     measured: Required[ReadOnly[float | None]]
@@ -51,7 +51,7 @@ class Lateness(TypedDict, total=False):
 
 
 class Measured(TypedDict, total=False):
-    """What crossed an empty path, as the laboratory gives it; further keys stay in `environment.json`."""
+    """What crossed an empty path, as the laboratory reports it. `environment.json` keeps further keys too."""
 
     simulated: ReadOnly[bool]
     rtt_ms: Required[ReadOnly[Rtt]]
@@ -77,13 +77,13 @@ class ResourceJob(TypedDict, total=False):
 
 
 class PageJob(TypedDict):
-    """A page as the laboratory takes it; its other keys are handed on as they are."""
+    """A page as the laboratory takes it; its other keys are passed on unchanged."""
 
     resources: ReadOnly[list[ResourceJob]]
 
 
 class Job(TypedDict):
-    """What every engine is asked."""
+    """The part of a job that is the same for every engine."""
 
     scheme: ReadOnly[str]
     tls: ReadOnly[object]
@@ -100,7 +100,7 @@ class Job(TypedDict):
 
 
 class CommandJob(TypedDict):
-    """A client that is a program of its own, as the laboratory takes it: see `clients.command.Command`."""
+    """A client that is an external program, as the laboratory takes it: see `clients.command.Command`."""
 
     kind: ReadOnly[str]
     argv: ReadOnly[list[str]]
@@ -121,7 +121,7 @@ class ServedPage(TypedDict):
 
 
 class LabJob(Job, ServedPage):
-    """What the laboratory is asked."""
+    """A job for the laboratory."""
 
     transport: ReadOnly[object]
     late_bound_ms: ReadOnly[float]
@@ -138,7 +138,7 @@ class CalibrationRow(Measured, total=False):
 
 
 class Answer(TypedDict, total=False):
-    """What an engine says of a load: what stands in its record, and what only its client looks at."""
+    """An engine's answer to a load: the contents of its record, and keys that only its client reads."""
 
     status: Required[ReadOnly[str]]
     error: ReadOnly[str | None]
@@ -166,35 +166,35 @@ class Answer(TypedDict, total=False):
 
 
 class ClientAnswer(TypedDict):
-    """How a client that is a program of its own ended."""
+    """How a client that is an external program ended."""
 
     exit_code: ReadOnly[int]
     said: ReadOnly[str]
 
 
 class Record(LoadRecord, total=False):
-    """What came of one load, as it goes to the journal."""
+    """The record of one load, as the journal stores it."""
 
     unmatched: ReadOnly[list[str]]
-    """URLs that the client asked for and no recording answers, where there were any."""
+    """URLs that the client requested and that have no recorded response; left out if there are none."""
     approximate_requests: ReadOnly[int]
-    """Requests answered although a value that changes with every visit differs, where there were any."""
+    """Requests answered although a value that differs between visits did not match; left out if 0."""
     browser: ReadOnly[Mapping[str, object]]
-    """Version and moments of the page, where a browser loaded it."""
+    """Version of the browser and marks of the page, if a browser loaded it."""
     broken: ReadOnly[bool]
     """The client died or hung."""
     hint: ReadOnly[str]
-    """What can be done about an instrument failure."""
+    """What to do about an instrument failure."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a path turned out to be when nothing but probes crossed it.
+    """What was measured on a path that carried only probes and streams.
 
     Attributes:
         path: The path asked for.
-        rate_ms: How long a stream ran each way, ms; 0: none did.
-        measured: RTT, rates and relay, as the laboratory gives them.
+        rate_ms: How long a stream ran each way, ms; 0: there was no stream.
+        measured: RTT, rates and relay, as the laboratory reports them.
     """
 
     path: Path
@@ -202,43 +202,43 @@ class Calibration:
     measured: Measured
 
     def to_json(self) -> CalibrationRow:
-        """For `environment.json`: asked and measured side by side."""
+        """The form for `environment.json`, with planned and measured values."""
         traces = {way: trace.describe() for way, trace in self.path.traces.items()}
         return {"path": {**self.path.to_json(seed=0), **traces}, "rate_ms": self.rate_ms, **self.measured}
 
 
 class EngineStoppedError(Exception):
-    """The engine was told to stop while this load was under way: there is no record of it."""
+    """The engine was told to stop during this load, so the load has no record."""
 
 
 class Engine(Protocol):
-    """Makes loads, several at once when called from several threads."""
+    """Makes loads. Several threads may call it at the same time."""
 
     def calibrate(self, path: Path, bias_ms: float | None = None) -> Calibration:
         """Measures an empty path.
 
         Args:
             path: The path.
-            bias_ms: What the relay adds to this RTT, ms, if that is known already; None: it is measured.
+            bias_ms: What the relay adds to this RTT, ms; `None`: the engine measures it.
 
         Raises:
             LabError: The laboratory cannot be built.
         """
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
-        """Makes one load. A load that the page or the client made fail is a record with `status` `failed`.
+        """Makes one load. If the page or the client caused an error, the record's `status` is `failed`.
 
         Raises:
             LabError: There is no result: the laboratory could not be built, or died.
-            EngineStoppedError: `stop` was called meanwhile.
+            EngineStoppedError: `stop` was called during the load.
         """
 
     def stop(self) -> None:
-        """Ends every load under way, at once and for good. Safe from any thread."""
+        """Ends every load in progress and makes no more. Thread-safe."""
 
 
 def job_of(planned: PlannedLoad, page: LoadedPage) -> Job:
-    """What the jobs of all engines say in the same words."""
+    """The part of a load's job that is the same for every engine."""
     limit_ms = time_limit_ms(planned.path, sum(resource.body_bytes for resource in page.page.resources))
     return {
         "scheme": planned.scheme,
@@ -270,7 +270,7 @@ def page_job(page: LoadedPage) -> ServedPage:
 
 
 def time_limit_ms(path: Path, body_bytes: int) -> int:
-    """How long a load may take: generous for the slowest page, so that only what hangs is cut off.
+    """Time limit of a load, ms. It is generous for the slowest page, so that it only ends loads that hang.
 
     Two minutes, 300 round trips and four times the time its bytes need at the path's rate, ms.
     """
@@ -279,7 +279,7 @@ def time_limit_ms(path: Path, body_bytes: int) -> int:
 
 
 def failure(error: str) -> Answer:
-    """The answer of a load that went wrong."""
+    """The answer for a failed load."""
     return {"status": "failed", "error": error}
 
 
@@ -287,10 +287,10 @@ def record_of(planned: PlannedLoad, started_at: str | None, answer: Answer, *, w
     """The record of a load.
 
     Args:
-        planned: What was asked for.
+        planned: The planned load.
         started_at: When it began, ISO 8601 with a time zone; `None` on a virtual clock.
-        answer: What the engine said: at least `status`.
-        whose: The engine or client, as errors name it.
+        answer: The engine's answer; it has at least `status`.
+        whose: The engine or client, as error messages name it.
 
     Raises:
         LabError: The answer is malformed.
@@ -302,13 +302,13 @@ def record_of(planned: PlannedLoad, started_at: str | None, answer: Answer, *, w
 
 
 def instrument_failure_of(planned: PlannedLoad, started_at: str, error: LabError) -> Record:
-    """What is journalled where the laboratory gave no record of a load."""
+    """The record for the journal when the laboratory gave no result."""
     record = _record(planned, started_at, failure(error.message))
     return {**record, "instrument_failure": True, "hint": error.hint}
 
 
 def _held(planned: PlannedLoad, answer: Answer) -> Answer:
-    """The answer, failed if its rows break what the load's treatment promises: such a load is no result."""
+    """The answer, with status `failed` if its rows contradict the load's treatment."""
     rows = (answer.get("requests") or [], answer.get("connections") or [])
     if answer["status"] != "ok" or not (broken := broken_promises(planned, *rows)):
         return answer
@@ -341,7 +341,7 @@ def _record(planned: PlannedLoad, started_at: str | None, answer: Answer) -> Rec
 
 
 def _load_row(planned: PlannedLoad, started_at: str | None, answer: Answer) -> LoadRow:
-    """The columns of `loads`: what was planned, then what came of it."""
+    """The row of `loads`: the planned values, then the results."""
     row = {
         **planned.columns(),
         "started_at": started_at,
@@ -361,7 +361,7 @@ def _load_row(planned: PlannedLoad, started_at: str | None, answer: Answer) -> L
 
 
 def _counts(answer: Answer) -> dict[str, int | None]:
-    """As the engine counted, or of the rows that it gave."""
+    """Numbers of requests and connections: the engine's own counts, or else counts of its rows."""
     if "request_count" in answer:
         requests, failed = answer["request_count"], answer["failed_requests"]
         return {"requests": requests, "failed_requests": failed, "connections": answer["connection_count"]}
@@ -375,16 +375,16 @@ def _counts(answer: Answer) -> dict[str, int | None]:
 
 
 _AT_ONCE_MS = 1.0
-"""A response may end, and the next request leave, this much out of order in rows of different clocks."""
+"""Tolerance for the order of a response's end and the next request: their rows may use different clocks."""
 
 
 def broken_promises(
     planned: PlannedLoad, requests: Sequence[RequestRow], connections: Sequence[ConnectionRow]
 ) -> list[str]:
-    """How a load that ended ok breaks what its treatment promises; rows that were not kept say nothing.
+    """How a load that ended ok contradicts its treatment. Rows that were not kept are not checked.
 
     Args:
-        planned: What was asked for.
+        planned: The planned load.
         requests: Its rows of requests.
         connections: Its rows of connections.
     """
@@ -403,11 +403,11 @@ def _scheme(
 
 
 def _http(http: str, requests: Sequence[RequestRow], connections: Sequence[ConnectionRow]) -> Iterator[str]:
-    """HTTP/2 has one connection an origin; HTTP/1.1 sends a request once the response before it has ended.
+    """HTTP/2 has one connection per origin. HTTP/1.1 sends a request only after the previous response ended.
 
-    As recorded each origin does one or the other.
+    With `recorded` each origin does one or the other.
     """
-    # An origin's connection that broke is opened again: those that never carried a request do not count.
+    # A client replaces an origin's broken connection, so connections without a request do not count.
     used = {row["connection"] for row in requests if row["sent_ms"] is not None}
     secure = [row["origin"] for row in connections if _is_of(row, "https") and row["connection"] in used]
     failed = {row["origin"] for row in requests if row["end_ms"] is None}
@@ -450,7 +450,7 @@ def _is_of(row: RequestRow | ConnectionRow, scheme: str) -> bool:
 
 
 def _by_connection(requests: Sequence[RequestRow]) -> dict[int, list[tuple[float, RequestRow]]]:
-    """The requests that each connection carried, with when each was sent, ms, in that order."""
+    """The requests of each connection with their times of sending, ms, in that order."""
     sent = [(row["sent_ms"], row) for row in requests if row["connection"] is not None]
     known = [(sent_ms, row) for sent_ms, row in sent if sent_ms is not None]
     found: dict[int, list[tuple[float, RequestRow]]] = {}

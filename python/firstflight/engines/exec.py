@@ -1,4 +1,4 @@
-"""Runs a program of the user's inside a laboratory, on the user's own streams and terminal."""
+"""Runs a program of the user inside a laboratory, with the user's own standard streams and terminal."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class Proof(TypedDict):
-    """Whether all witnesses of Fast Open agree."""
+    """Whether all observations of Fast Open agree."""
 
     ok: bool
     disagreements: list[str]
 
 
 class ExecRecord(TypedDict):
-    """What the laboratory says of a program that ran inside it; docs/exec.md names the rest."""
+    """The laboratory's report of a program that ran inside it; docs/exec.md lists the other keys."""
 
     exit_code: int
     error: str | None
@@ -58,18 +58,18 @@ class ExecRecord(TypedDict):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is around the program.
+    """The laboratory's settings for the program.
 
     Attributes:
-        path: What its packets cross.
-        mode: `tcp` or `tfo`.
+        path: The path that its packets cross.
+        mode: A mode of transport, a name in `model.treatment.MODES`.
         cookies: The cookie state.
         keep_alive: Whether the pages' servers keep connections open.
-        seed: Decides which packets are lost.
-        scheme: `recorded`, or `http` for pages in the clear.
-        pages: What the servers serve.
-        capture: File for a capture of all packets, if one is wanted.
-        transport: What every connection has.
+        seed: Seed of the random packet loss.
+        scheme: `recorded`, or `http`: pages are served without TLS.
+        pages: The pages that the servers serve.
+        capture: File for a capture of all packets; `None`: none is written.
+        transport: Settings of every connection.
         ip: Version of IP.
     """
 
@@ -86,13 +86,13 @@ class Surroundings:
 
 
 def run_inside(surroundings: Surroundings, argv: Sequence[str]) -> ExecRecord:
-    """Runs a program to its end.
+    """Runs a program and waits for its end.
 
-    The laboratory lives as long as a pipe of this process: when this process dies, however it dies, so do the
-    laboratory and everything in it. The keyboard's signals are the program's.
+    The laboratory watches a pipe of this process. When this process dies, however it dies, the laboratory and
+    everything in it end too. Signals from the keyboard go to the program.
 
     Args:
-        surroundings: What is around it.
+        surroundings: The laboratory's settings.
         argv: The program and its arguments.
 
     Returns:
@@ -110,7 +110,7 @@ def run_inside(surroundings: Surroundings, argv: Sequence[str]) -> ExecRecord:
         _keyboard_is_theirs(),
     ):
         process = _start(theirs, answer)
-        # A laboratory that ends before it has read everything has said why.
+        # A laboratory that ends before it has read everything has reported an error.
         with suppress(BrokenPipeError):
             while job:
                 job = job[tether.write(job) :]
@@ -121,7 +121,7 @@ def run_inside(surroundings: Surroundings, argv: Sequence[str]) -> ExecRecord:
 
 
 def _start(job: int, answer: int) -> subprocess.Popen[bytes]:
-    """Starts the laboratory, which takes both descriptors with it."""
+    """Starts the laboratory, which inherits both file descriptors."""
     try:
         return subprocess.Popen([lab_binary(), "exec", str(job), str(answer)], pass_fds=(job, answer))
     except OSError as error:
@@ -133,9 +133,9 @@ def _start(job: int, answer: int) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def _keyboard_is_theirs() -> Iterator[None]:
-    """Leaves the keyboard's signals to the program.
+    """Lets the program handle signals from the keyboard.
 
-    A handler that does nothing, unlike an ignored signal, is not passed on to it.
+    This process installs empty handlers: unlike an ignored signal, a handler is not inherited by the program.
     """
     before = {
         number: signal.signal(number, lambda *_: None)
@@ -169,5 +169,5 @@ def _job(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, object]:
 
 
 def _preloads() -> str:
-    """Our library in front of those that the user has."""
+    """`LD_PRELOAD` of the program: firstflight's library, then the user's."""
     return " ".join(filter(None, [preload_library(), os.environ.get("LD_PRELOAD")]))

@@ -1,4 +1,4 @@
-"""Talks to the laboratory, the program `firstflight-lab`: one process per job, JSON in, JSON out."""
+"""Runs the laboratory, the program `firstflight-lab`: one process per job, with JSON as input and output."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from firstflight.errors import LabError, UsageError
 from firstflight.text import plural
 
 CA_FILE = "/dev/shm/firstflight-ca.pem"
-"""Where clients inside a laboratory find whom to trust: a file system of the laboratory's own."""
+"""The certificate of the laboratory's authority, on a file system of the laboratory's own."""
 
 
 def preload_library() -> str:
-    """Its path, as `LD_PRELOAD` takes it. Raises `LabError` when it is not there or cannot be named."""
+    """The library's path for `LD_PRELOAD`. Raises `LabError` when it is missing or has separators."""
     library = Path(_core.__file__).parent / "_bin" / "libfirstflight_preload.so"
     if not library.is_file():
         raise LabError("the library libfirstflight_preload.so is missing", "build it: make")
@@ -37,16 +37,16 @@ def preload_library() -> str:
 
 
 LATE_BOUND_MS = 2.0
-"""A load is marked when its relay sent packets later than this after they were due."""
+"""A load is marked as late when its relay sent a packet more than this after it was due."""
 
 _STDERR_TAIL = 2000
 
 _BEYOND_LISTENERS = 1_024
-"""Descriptors that a laboratory takes beyond its listeners, as in `crates/lab/src/descriptors.rs`."""
+"""File descriptors of a laboratory in addition to its listeners, as in `crates/lab/src/descriptors.rs`."""
 
 
 def lab_binary() -> Path:
-    """Where the package keeps the laboratory. Raises `LabError` when it was not built."""
+    """The path of the laboratory program in the package. Raises `LabError` when it was not built."""
     binary = Path(__file__).parent.parent / "_bin" / "firstflight-lab"
     if not binary.is_file():
         raise LabError("the laboratory program firstflight-lab is missing", "build it: make")
@@ -54,16 +54,16 @@ def lab_binary() -> Path:
 
 
 def may_keep_awake() -> bool:
-    """Whether laboratories may keep processors from halting; the user may forbid it."""
+    """Whether laboratories may keep processors from halting; the user can forbid it."""
     return os.environ.get("FIRSTFLIGHT_KEEP_AWAKE") != "0"
 
 
 def check_descriptors(origins: int, servers: int) -> None:
-    """Refuses what a laboratory of this process has too few file descriptors for.
+    """Refuses a laboratory that needs more file descriptors than this process may have.
 
     Args:
-        origins: Of the page.
-        servers: Behind each address; each listens with a descriptor of its own.
+        origins: Number of origins of the page.
+        servers: Number of servers behind each address; each has a listening descriptor.
 
     Raises:
         UsageError: The hard limit is too low.
@@ -81,11 +81,10 @@ def check_descriptors(origins: int, servers: int) -> None:
 
 
 class Lab:
-    """Runs laboratory jobs, several at once when called from several threads.
+    """Runs laboratory jobs. Several threads may call it at the same time.
 
-    A laboratory watches its standard input: when this process dies, however it dies, the pipe closes and
-    the laboratory goes too. It has a session of its own, and so no terminal: a Ctrl-C reaches this process
-    only.
+    A laboratory watches its standard input: when this process dies, however it dies, the pipe closes and the
+    laboratory ends too. It has its own session and so no terminal: a Ctrl-C reaches only this process.
 
     Args:
         binary: The laboratory program; by default the one inside the package.
@@ -98,12 +97,12 @@ class Lab:
         self._stopped = False
 
     def ask(self, command: str, job: Mapping[str, object] | None = None, *, timeout_s: float) -> Any:  # noqa: ANN401 (the command says what)
-        """Runs one job to its end; gives the JSON object that it answers.
+        """Runs one job to its end and returns its JSON answer.
 
         Args:
-            command: `load`, `calibrate` or `doctor`.
-            job: What goes to its standard input.
-            timeout_s: After this it is killed; the last resort, a job has time limits of its own.
+            command: A command of `firstflight-lab`, such as `load`, `calibrate` or `doctor`.
+            job: Its standard input.
+            timeout_s: After this time it is killed. Jobs have shorter time limits of their own.
 
         Raises:
             LabError: The laboratory could not be built, died, or gave no answer.
@@ -113,8 +112,8 @@ class Lab:
             process = self._start(command, stderr)
             last_resort = threading.Timer(timeout_s, process.kill)
             try:
-                # Started in here: a signal may come while the thread starts, and the interpreter's end would
-                # wait for a timer that was not cancelled.
+                # Started inside `try`: a signal may arrive while the thread starts, and the interpreter would
+                # wait at exit for a timer that was not cancelled.
                 last_resort.start()
                 output = _converse(process, job)
             finally:
@@ -125,7 +124,7 @@ class Lab:
             return answer_of(command, process.returncode, output, _tail(stderr))
 
     def stop(self) -> None:
-        """Kills every job under way and starts no other."""
+        """Kills every job in progress and starts no new one."""
         with self._lock:
             self._stopped = True
             for process in self._running:
@@ -162,7 +161,7 @@ class Lab:
 
 
 def _converse(process: subprocess.Popen[bytes], job: Mapping[str, object] | None) -> bytes:
-    """Hands the job over and reads to the end. Standard input stays open: its end stops the laboratory."""
+    """Sends the job and reads the answer. Standard input stays open: closing it would stop the laboratory."""
     if process.stdin is None or process.stdout is None:
         raise AssertionError("started with pipes")
     with suppress(BrokenPipeError):
@@ -174,16 +173,16 @@ def _converse(process: subprocess.Popen[bytes], job: Mapping[str, object] | None
 
 
 def answer_of(command: str, returncode: int, output: bytes, stderr: str = "") -> Any:  # noqa: ANN401 (as ask)
-    """What a laboratory answered that has ended.
+    """Reads the answer of a laboratory that has ended.
 
     Args:
-        command: What it was to do.
-        returncode: How its process ended; the program's code where it gives an `exit_code`.
-        output: What it wrote.
-        stderr: What it wrote to standard error.
+        command: Its command.
+        returncode: Its exit status; where the answer has an `exit_code`, that of the program it ran.
+        output: Its standard output.
+        stderr: Its standard error.
 
     Raises:
-        LabError: It could not be built, died, or gave no answer.
+        LabError: The laboratory could not be built, died, or gave no answer.
     """
     try:
         answer = json.loads(output)

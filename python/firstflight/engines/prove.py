@@ -1,4 +1,4 @@
-"""Runs a program of the user's twice against the laboratory's own servers: what crossed the wire."""
+"""Runs a program of the user twice against the laboratory's own servers and reports what crossed the wire."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from firstflight.model.path import Path
 from firstflight.results.first_flights import ProveFacts, ServerFacts
 
 HTTP_HOST, HTTPS_HOST, DNS_HOST = "http.test", "https.test", "dns.test"
-"""Names of the laboratory's servers (RFC 6761, section 6.2)."""
+"""Host names of the laboratory's servers (RFC 6761, section 6.2)."""
 
 COOKIES = ("warm", "stale", "no-early-data", "too-early")
-"""States that the second visit can be in; docs/prove.md says what they are."""
+"""States of the second visit; docs/prove.md explains them."""
 
 _DNS_PORT = 53
 _ORIGINS = {"4": "198.19.0.0", "6": "2001:2:0:1::"}
-"""Networks of the origins, whose hosts count from 1 (`crates/lab/src/net/addresses.rs`)."""
+"""Networks of the origins, whose host numbers count from 1 (`crates/lab/src/net/addresses.rs`)."""
 _BODY_BYTES = 1_000
 _BEYOND_VISITS_S = 30.0
-"""What a laboratory takes beyond its two visits, at most."""
+"""How long a laboratory takes in addition to its two visits, at most."""
 _SERVER_S = 60.0
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is around the program.
+    """The laboratory's settings for the program.
 
     Attributes:
-        path: What its packets cross.
+        path: The path that its packets cross.
         cookies: One of `COOKIES`.
-        sysctl: `net.ipv4.tcp_fastopen` where it runs.
-        hosts: More names, each with HTTP on port 80 and HTTPS on 443.
-        limit_s: When a visit is ended, s.
-        grace_s: How long what it left running may take to end by itself, s.
+        sysctl: `net.ipv4.tcp_fastopen` of the program.
+        hosts: Further host names, each with HTTP on port 80 and HTTPS on 443.
+        limit_s: Time limit of a visit, s.
+        grace_s: How long processes that the program left running may take to end by themselves, s.
         ip: Version of IP.
-        seed: Decides which packets are lost.
-        capture: File for a capture of all packets, if one is wanted.
+        seed: Seed of the random packet loss.
+        capture: File for a capture of all packets; `None`: none is written.
     """
 
     path: Path
@@ -56,15 +56,15 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class ProvedServer:
-    """A server program, and what is between it and the laboratory's client.
+    """A server program, and the path between it and the laboratory's client.
 
     Attributes:
         argv: The program and its arguments.
-        port: Where it listens.
-        host: What it is asked for by name.
-        path: What packets cross.
-        sysctl: `net.ipv4.tcp_fastopen` where it runs.
-        speaks_tls: Whether the port speaks TLS; `None`: tried out.
+        port: The port that it listens on.
+        host: The host name in the requests.
+        path: The path that packets cross.
+        sysctl: `net.ipv4.tcp_fastopen` of the program.
+        speaks_tls: Whether the port speaks TLS; `None`: the laboratory tries it.
     """
 
     argv: Sequence[str]
@@ -76,7 +76,7 @@ class ProvedServer:
 
 
 def placeholders(ip: str) -> dict[str, str]:
-    """What `{NAME}` in a command stands for, by name.
+    """The values of `{NAME}` in a command, by name.
 
     Args:
         ip: Version of IP.
@@ -93,7 +93,7 @@ def placeholders(ip: str) -> dict[str, str]:
 
 
 def filled(argv: Sequence[str], ip: str) -> list[str]:
-    """A command with its placeholders replaced; other braces stay."""
+    """A command with its placeholders replaced; other braces stay unchanged."""
     words = placeholders(ip)
     names = "|".join(map(re.escape, words))
     return [re.sub(rf"\{{({names})\}}", lambda found: words[found[1]], word) for word in argv]
@@ -103,8 +103,8 @@ def prove(around: Surroundings, argv: Sequence[str]) -> ProveFacts:
     """Runs a program twice in one laboratory.
 
     Args:
-        around: What is around it.
-        argv: The program and its arguments, placeholders and all.
+        around: The laboratory's settings.
+        argv: The program and its arguments, with placeholders.
 
     Raises:
         LabError: The laboratory could not be built, or died.
@@ -114,7 +114,7 @@ def prove(around: Surroundings, argv: Sequence[str]) -> ProveFacts:
         "dns_host": DNS_HOST,
         "ip": around.ip,
         "path": around.path.to_json(around.seed),
-        # Both ways are open; nothing is asked of the program.
+        # Both TFO and early data are possible; the program need not use them.
         "mode": "tfo+early-data",
         "cookies": around.cookies if around.cookies in ("no-early-data", "too-early") else "cold",
         "forgets_keys": around.cookies == "stale",
@@ -155,14 +155,14 @@ def prove_server(server: ProvedServer) -> ServerFacts:
 
 
 def _environment(ip: str) -> Mapping[str, str]:
-    """The placeholders, for scripts and configurations, and whom libraries are to trust."""
+    """The placeholders as variables for scripts and configurations, and the CA file for TLS libraries."""
     own = {f"FIRSTFLIGHT_{name.upper()}": value for name, value in placeholders(ip).items()}
     trust = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
     return own | dict.fromkeys(trust, CA_FILE)
 
 
 def _page(hosts: Sequence[str]) -> dict[str, object]:
-    """A resource of every origin: what the servers serve, in the profile format (docs/profile.md)."""
+    """A page with a resource of every origin, for the servers, in the profile format (docs/profile.md)."""
     urls = [f"http://{HTTP_HOST}/", f"https://{HTTPS_HOST}/", f"http://{DNS_HOST}/"]
     urls += [f"{scheme}://{host}/" for host in hosts for scheme in ("http", "https")]
     return {

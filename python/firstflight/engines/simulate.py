@@ -1,4 +1,4 @@
-"""The engine on a virtual clock: TCP simulated packet by packet, no laboratory, any platform."""
+"""The engine on a virtual clock. It simulates TCP packet by packet on any platform, without a laboratory."""
 
 import json
 import math
@@ -20,14 +20,14 @@ from firstflight.model.path import Path
 from firstflight.pages import LoadedPage, paced
 
 _PREPARED = 64
-"""Pages that are kept prepared at a time."""
+"""How many pages are kept prepared."""
 
 _UDP_BYTES = 36
-"""A probe of the laboratory's calibration: 8 bytes in a UDP datagram."""
+"""Size of a probe in the laboratory's calibration: 8 bytes in a UDP datagram."""
 
 
 def simulated_job(planned: PlannedLoad, page: LoadedPage, keep: str = "all") -> str:
-    """What the simulator is asked for a load, as JSON; `playground/job.mjs` asks the same.
+    """The simulator's job for a load, as JSON; `playground/job.mjs` makes the same.
 
     Args:
         planned: The load.
@@ -43,10 +43,10 @@ def simulated_job(planned: PlannedLoad, page: LoadedPage, keep: str = "all") -> 
 class Simulator:
     """Makes loads on the virtual clock; implements `engines.engine.Engine`.
 
-    The same load gives the same record, whenever and wherever it is made: `started_at` is null.
+    The same load gives the same record on every machine; so `started_at` is null.
 
     Args:
-        keep: As in the plan: with `loads` requests and connections are counted only, in half the time.
+        keep: As in the plan. With `loads` it only counts requests and connections, in half the time.
     """
 
     def __init__(self, keep: str = "all") -> None:
@@ -56,7 +56,7 @@ class Simulator:
         self._stopped = Event()
 
     def calibrate(self, path: Path, bias_ms: float | None = None) -> Calibration:
-        """There is nothing to measure: a simulated path is what it was asked to be."""
+        """Returns the planned values: there is nothing to measure on a simulated path."""
         sent_ms = [_UDP_BYTES * 8_000 / rate if rate else 0.0 for rate in (path.down_bps, path.up_bps)]
         rtt_ms = path.rtt_ms + math.fsum(sent_ms)
         down, up = (rate and rate / 1e6 for rate in (path.down_bps, path.up_bps))
@@ -70,7 +70,7 @@ class Simulator:
         return Calibration(path, 0, measured)
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
-        """Makes one load; what goes wrong is in the record."""
+        """Makes one load; an error is in the record."""
         if self._stopped.is_set():
             raise EngineStoppedError
         try:
@@ -80,7 +80,7 @@ class Simulator:
         return record_of(planned, None, answer, whose="simulator")
 
     def stop(self) -> None:
-        """Lets no further load begin; one takes milliseconds."""
+        """Makes no more loads. A load in progress takes milliseconds."""
         self._stopped.set()
 
     def _prepared(self, page: LoadedPage, planned: PlannedLoad) -> _core.Simulator:

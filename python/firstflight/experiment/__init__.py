@@ -1,1 +1,1 @@
-"""From a plan to a results folder: what is loaded, in which order, and how a stopped run goes on."""
+"""Runs an experiment: opens its pages, orders its loads, makes them, and resumes a stopped run."""

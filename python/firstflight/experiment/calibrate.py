@@ -1,4 +1,4 @@
-"""Measures every path before the experiment and says where it is not what was asked for."""
+"""Measures every path before the experiment and warns where one differs from the plan."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,24 +11,24 @@ from firstflight.model.units import write_rate
 from firstflight.observer import Observer
 
 _AT_A_TIME = 1
-"""A second laboratory would make the relay of the first one late."""
+"""Two laboratories at a time would disturb each other's relay."""
 
 _RTT_SLACK_MS, _RTT_SLACK = 1.0, 0.02
 _RATE_SLACK = 0.05
 _RATE_GRAIN_BITS = 3 * 1500 * 8
-"""A stream's bytes are counted by the acknowledgement, of two segments or three."""
+"""The bytes of a stream are counted at each acknowledgement, which covers two or three segments."""
 
 
 def calibrate(
     engine: Engine, paths: Sequence[Path], bias_ms: Mapping[float, float], observer: Observer
 ) -> list[Calibration]:
-    """Measures every path, one at a time, and warns of those that are off.
+    """Measures every path, one at a time, and warns of those that differ from the plan.
 
     Args:
-        engine: Measures them.
+        engine: Measures the paths.
         paths: The paths.
-        bias_ms: What the relay adds, ms, by RTT in ms, where it is known; else it is measured.
-        observer: Is told of paths that are off.
+        bias_ms: What the relay adds, ms, by RTT in ms. Where it is missing, the engine measures it.
+        observer: Gets the warnings.
 
     Raises:
         LabError: The laboratory cannot be built, or failed twice.
@@ -49,7 +49,7 @@ def calibrate(
 
 
 def twice(measure: Callable[[], Calibration], observer: Observer) -> Calibration:
-    """Measures a path, and once more where the laboratory fails, as a load is made again.
+    """Measures a path; if the laboratory fails, measures it once more.
 
     Raises:
         LabError: It failed twice.
@@ -62,16 +62,17 @@ def twice(measure: Callable[[], Calibration], observer: Observer) -> Calibration
 
 
 def warn_of(calibrations: Iterable[Calibration], observer: Observer) -> None:
-    """Says which paths are off."""
+    """Warns of each difference between a path and the plan."""
     for calibration in calibrations:
         for problem in problems(calibration):
             observer.warn(problem, "is the machine busy? stop other work, then run again")
 
 
 def problems(calibration: Calibration) -> Iterator[str]:
-    """Says where a path is not what was asked for: RTT off by 2 % + 1 ms, a rate by 5 % + three segments.
+    """Describes each difference between a measured path and the plan.
 
-    With a trace the RTT may be longer: a probe waits for the next opportunity.
+    The RTT may differ by 1 ms + 2 %, a rate by 5 % + three segments. With a trace the RTT may be longer: a
+    probe waits for the next delivery opportunity.
     """
     path, measured = calibration.path, calibration.measured
     name = f"path {path.rtt_ms:g} ms, {write_rate(path.down_bps)} down, {write_rate(path.up_bps)} up"
@@ -87,7 +88,7 @@ def problems(calibration: Calibration) -> Iterator[str]:
 
 
 def _is_off(rate: Rate, rate_ms: int) -> bool:
-    """A rate without a limit, or not measured, is never off."""
+    """Whether a rate differs too much. A rate that is unlimited or was not measured is never off."""
     expected, measured = rate["expected"], rate["measured"]
     if expected is None or measured is None or not rate_ms:
         return False

@@ -1,11 +1,11 @@
-"""The pages of a plan: known by name and fingerprint, opened when their turn comes, few of them held at once.
+"""The pages of a plan, by name and fingerprint. They are opened on demand, and few are in memory at once.
 
-A PAGE may be a pattern such as `har/**/*.har`, relative to the current folder like any PAGE: its files in the
-order of their names. One of them that cannot be read is left out with a warning; of those with the same name
-each takes its file's name too.
+A PAGE may be a pattern such as `har/**/*.har`. Like any PAGE it is relative to the current folder. Its files
+are read in the order of their names. A file that cannot be read is left out with a warning. Where pages have
+the same name, the file's name is added to those from patterns.
 
-Where treatments load versions of a page, each version is an entry of its own, called after the page and the
-version. What is a version of a page, `analysis.changes` says.
+Where treatments load versions of a page, each version is an entry, named after the page and the version.
+`analysis.changes` defines what a version of a page is.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from firstflight.results.files import PROFILES
 from firstflight.text import plural
 
 AT_HAND = 128
-"""Most pages that are held open."""
+"""How many pages are open at most."""
 
 Check = Callable[[LoadedPage], None]
 
 
 def _accept(page: LoadedPage) -> None:
-    """Refuses no page."""
+    """Accepts every page."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a page comes from and what it was when it was first opened.
+    """Where a page was read from, and its fingerprint at that time.
 
     Attributes:
-        spec: The PAGE that it is in.
-        position: Which of its pages, from 0.
+        spec: The PAGE that contains it.
+        position: Its index among the pages of `spec`, from 0.
         name: The page's name in this run.
-        fingerprint: Of its profile.
+        fingerprint: The fingerprint of its profile.
         scheme: As in the plan.
     """
 
@@ -67,10 +67,10 @@ class Entry:
     scheme: str
 
     def open(self) -> LoadedPage:
-        """The page.
+        """Reads the page again.
 
         Raises:
-            PageInputError: It cannot be read any more, or is another than it was.
+            PageInputError: It can no longer be read, or its fingerprint differs.
         """
         page = _named(under(self.scheme, load_page(self.spec)[self.position]), self.name)
         if fingerprint(page.page) != self.fingerprint:
@@ -85,10 +85,11 @@ class Catalogue:
     """Pages by name, opened on demand. Safe to use from several threads.
 
     Args:
-        entries: The pages, their names distinct; of several versions of a page each.
-        held: Pages that are open already and stay so.
-        first: Pages that are open already, to be gone through once.
-        names: Of the plan's pages, where they have versions, whose names are others.
+        entries: The pages, with distinct names. A page with versions has an entry for each.
+        held: Pages that are open already and stay open.
+        first: Pages that are open already. They are used by the first iteration, then dropped.
+        names: The names of the plan's pages, where they have versions: the entries of versions have other
+            names.
     """
 
     def __init__(
@@ -107,13 +108,13 @@ class Catalogue:
 
     @classmethod
     def of(cls, pages: Sequence[LoadedPage]) -> Catalogue:
-        """A catalogue of pages that are open."""
+        """A catalogue of pages that are already open."""
         entries = [Entry("", 0, page.page.name, fingerprint(page.page), "") for page in pages]
         return cls(entries, pages)
 
     @property
     def names(self) -> list[str]:
-        """Names of the plan's pages, in its order. Versions have others (`PlannedLoad.recording`)."""
+        """Names of the plan's pages, in its order. Versions have other names (`PlannedLoad.recording`)."""
         return list(self._names or self._entries)
 
     @property
@@ -122,18 +123,18 @@ class Catalogue:
         return {entry.name: entry.fingerprint for entry in self._entries.values()}
 
     def entry(self, name: str) -> Entry | LoadedPage:
-        """Where another process finds the page of that name; the page itself if it is held."""
+        """Where another process can read the page of that name; the page itself if it stays open here."""
         return self._held.get(name) or self._entries[name]
 
     def profile(self, name: str, folder: Path) -> Entry | LoadedPage:
-        """As `entry`, without bodies: where its profile is, in the results folder of a run that goes on."""
+        """As `entry`, but without bodies: the page's profile in the results folder of a resumed run."""
         if name in self._held:
             return LoadedPage(self._held[name].page)
         file = (folder / PROFILES / f"{name}.json").absolute()
         return replace(self._entries[name], spec=str(file), position=0, scheme="recorded")
 
     def open(self, name: str) -> LoadedPage:
-        """The page of that name; see `Entry.open`."""
+        """Opens the page of that name; see `Entry.open`."""
         return self._open(name)
 
     @property
@@ -142,7 +143,7 @@ class Catalogue:
         return len(self._held) + self._open.cache_info().currsize
 
     def __iter__(self) -> Iterator[LoadedPage]:
-        """Every page, some of them opened by other processes."""
+        """Every page. If many are not open, other processes open them."""
         at_hand, self._first = {**self._held, **self._first}, {}
         left = each(Entry.open, [entry for name, entry in self._entries.items() if name not in at_hand])
         return (at_hand.get(name) or next(left) for name in self._entries)
@@ -152,21 +153,22 @@ class Catalogue:
 
 
 def read_catalogue(plan: Plan, observer: Observer, check: Check = _accept) -> Catalogue:
-    """Opens every page of a plan once; of versions of a page each.
+    """Opens every page of a plan once, and every version of a page that has versions.
 
     If treatments differ in the scheme, pages are opened as recorded.
 
     Args:
         plan: What is measured. Its PAGEs may be patterns.
-        observer: Is told what a reader had to decide, and warned of the files of a pattern that are left
-            out, and once of the pages that lose their TLS, of those that lose their version of HTTP or were
-            recorded without it; and of versions of a page that are equal, or that not all treatments have.
+        observer: Is told the notes of readers. It is warned of files of a pattern that are left out, and of
+            versions that are equal or that some treatments lack. It is warned once of each of these groups:
+            pages loaded without their TLS, pages loaded without their version of HTTP, and pages without a
+            recorded one.
         check: Raises `PageInputError` for a page that the plan cannot load.
 
     Raises:
-        UsageError: A pattern matches nothing that can be read, or two pages have one name.
-        PageInputError: A page that is not from a pattern cannot be read or loaded, or two versions are of
-            different pages.
+        UsageError: Nothing that a pattern matches can be read, or two pages have the same name.
+        PageInputError: A page that is not from a pattern cannot be read or loaded, or two versions are not
+            recordings of one page.
     """
     several = _versions(plan, observer, check) if plan.versions else {}
     opened = [one for of_page in several.values() for one in of_page]
@@ -185,7 +187,7 @@ def read_catalogue(plan: Plan, observer: Observer, check: Check = _accept) -> Ca
 
 
 def _read(specs: Sequence[str], schemes: Sequence[str], observer: Observer, check: Check) -> list[_Opened]:
-    """Every page of PAGEs, those of patterns under names that tell them apart."""
+    """The pages of all PAGEs. Pages from patterns are renamed where their names collide."""
     opened: list[_Opened] = []
     for spec in specs:
         files = matches(spec)
@@ -219,16 +221,16 @@ def _versions(plan: Plan, observer: Observer, check: Check) -> dict[str, list[_O
 
 
 def _held(opened: _Opened, page: Page) -> _Opened:
-    """A page that is in no file."""
+    """An entry for a page that is in no file, so that it stays open."""
     entry = Entry("", 0, page.name, fingerprint(page), "")
     return replace(opened, entry=entry, page=LoadedPage(page), is_held=True)
 
 
 def matches(spec: str) -> list[str]:
-    """The files that a pattern matches, by name; empty if `spec` is no pattern.
+    """The files that a pattern matches, sorted by name; empty if `spec` is not a pattern.
 
     Raises:
-        UsageError: It is one and matches nothing.
+        UsageError: It is a pattern and matches nothing.
     """
     if is_url(spec) or not glob.has_magic(spec) or Path(spec.partition("#")[0]).exists():
         return []
@@ -242,15 +244,15 @@ def matches(spec: str) -> list[str]:
 
 @dataclass(frozen=True)
 class _Opened:
-    """What a PAGE holds: a page, as long as it is at hand.
+    """One page of a PAGE; the page itself may have been closed again.
 
     Attributes:
-        entry: Where it is.
-        page: The page; `None` where it was let go.
+        entry: Where it was read from.
+        page: The page; `None` where it was closed.
         is_matched: Whether its PAGE is a pattern.
-        is_cleared: Whether its TLS was taken away.
+        is_cleared: Whether its TLS was removed.
         is_unshared: Whether it was recorded over HTTP/2 or HTTP/3, and keeps its TLS.
-        is_untold: Whether it keeps its TLS, and its recording lacks the version of HTTP.
+        is_untold: Whether it keeps its TLS, and its recording does not tell the version of HTTP.
         is_held: Whether it has to stay open.
     """
 
@@ -273,7 +275,7 @@ def _matched(
 
 
 def _attempt(schemes: Sequence[str], check: Check, file: str) -> tuple[list[_Opened], str]:
-    """The pages of a file, or why it cannot be read."""
+    """The pages of a file, or the reason why it cannot be read."""
     try:
         return _pages(schemes, check, file), ""
     except PageInputError as error:
@@ -302,7 +304,7 @@ def _say_notes(opened: _Opened, observer: Observer) -> None:
 
 
 def _told_apart(opened: Sequence[_Opened]) -> list[_Opened]:
-    """Those from patterns that share their name take their file's name too."""
+    """Adds the file's name to the names of pages from patterns that share their name."""
     names = Counter(one.entry.name for one in opened)
     return [
         _renamed(one, f"{one.entry.name}-{_file_name(one.entry.spec)}"[:100])
@@ -336,5 +338,5 @@ def _check_distinct(names: Sequence[str]) -> None:
 
 
 def fingerprint(page: Page) -> str:
-    """Of a page's profile, so that a resumed run cannot mix two versions of a page."""
+    """The fingerprint of a page's profile. A resumed run compares it with the earlier one."""
     return hashlib.sha256(page.to_json().encode()).hexdigest()[:16]

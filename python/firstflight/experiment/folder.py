@@ -1,4 +1,4 @@
-"""The results folder of a run: made, checked and locked before anything starts; its `environment.json`."""
+"""Creates, checks and locks the results folder of a run before the first load; writes `environment.json`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENVIRONMENT = "environment.json"
 
 
 def default_folder() -> Path:
-    """`results/<local time>`, such as `results/2025-03-01_14-05-09`; `-2` follows where that is there."""
+    """`results/<local time>`, such as `results/2025-03-01_14-05-09`; if it exists, with `-2` and so on."""
     name = datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
     names = (name, *(f"{name}-{number}" for number in range(2, 100)))
     return next(
@@ -33,14 +33,14 @@ def default_folder() -> Path:
 
 
 def stored_plan(folder: Path) -> Plan | None:
-    """The plan a results folder was begun with; `None` when it holds none."""
+    """The plan in a results folder; `None` when the folder has none."""
     file = folder / PLAN
     return resolve({}, read_plan_file(file)) if file.is_file() else None
 
 
 @contextmanager
 def results_folder(folder: Path, plan: Plan, *, resume: bool) -> Iterator[None]:
-    """Holds `folder` for a run of `plan`: made if need be, with the plan written into it.
+    """Locks `folder` for a run of `plan`; creates it if needed and writes the plan into it.
 
     Args:
         folder: The results folder.
@@ -48,10 +48,10 @@ def results_folder(folder: Path, plan: Plan, *, resume: bool) -> Iterator[None]:
         resume: Whether loads already in the folder are to be completed.
 
     Raises:
-        UsageError: The folder cannot be written, holds another plan, holds this plan and `resume` is not set,
-            is not a results folder, or another run holds it.
+        UsageError: The folder cannot be written, contains another plan, contains this plan and `resume` is
+            not set, is not a results folder, or another run has locked it.
     """
-    # Before the lock, so that a folder that is not ours is left as it is; again once no run can change it.
+    # First without the lock, so that a folder that is not ours stays unchanged; then again under the lock.
     _check(folder, plan, resume=resume)
     with locked(folder):
         _check(folder, plan, resume=resume)
@@ -96,7 +96,7 @@ def _differences(stored: Plan, plan: Plan) -> list[str]:
 
 
 class Machine(TypedDict, total=False):
-    """What a run, or a worker of a cluster, is made on."""
+    """The machine of a run, or of a worker of a cluster."""
 
     started_at: str
     firstflight: str
@@ -108,7 +108,7 @@ class Machine(TypedDict, total=False):
 
 
 class Environment(Machine, total=False):
-    """`environment.json`. Files of other versions may lack any of it."""
+    """`environment.json`. A file of another version may lack any key."""
 
     clients: dict[str, str]
     pages: dict[str, str]
@@ -118,7 +118,7 @@ class Environment(Machine, total=False):
 
 
 def describe_machine() -> Machine:
-    """Kernel, CPU, and versions; nothing that names the machine or its user."""
+    """Kernel, CPU and versions; nothing that identifies the machine or its user."""
     return {
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "firstflight": version("firstflight"),
@@ -137,7 +137,7 @@ def write_environment(
     calibrations: Sequence[Calibration],
     machines: Sequence[Machine] = (),
 ) -> None:
-    """Writes the file; a resumed run keeps what the runs before it wrote, under `earlier`.
+    """Writes `environment.json`. In a resumed run it keeps the earlier contents under `earlier`.
 
     Args:
         folder: The results folder.
@@ -161,7 +161,7 @@ def write_environment(
 
 
 def read_environment(folder: Path) -> Environment:
-    """What the folder's last run wrote; empty when there is none."""
+    """The `environment.json` of the folder's last run; empty when there is none."""
     file = folder / ENVIRONMENT
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
@@ -175,7 +175,7 @@ def read_environment(folder: Path) -> Environment:
 
 
 def bias_of(before: Environment) -> dict[float, float]:
-    """What the relay adds to each RTT, ms by RTT in ms, as a run measured that wrote `before`."""
+    """What the relay added to each RTT, ms by RTT in ms, as the run that wrote `before` measured it."""
     known: dict[float, float] = {}
     for one in before.get("calibration", []):
         path, bias_ms = one.get("path"), one.get("bias_ms")
@@ -186,7 +186,7 @@ def bias_of(before: Environment) -> dict[float, float]:
 
 
 def changes(before: Environment, plan: Plan, clients: dict[str, str]) -> list[str]:
-    """What a run that goes on does on another machine or with other programs than the run before it.
+    """Describes how machine and programs differ from those of the run that is resumed.
 
     Args:
         before: What that run wrote, from `read_environment`.
@@ -203,7 +203,7 @@ def changes(before: Environment, plan: Plan, clients: dict[str, str]) -> list[st
 
 
 def check_pages_unchanged(folder: Path, pages: dict[str, str]) -> None:
-    """Raises `UsageError` when the pages are not what the folder's loads were made with."""
+    """Raises `UsageError` when pages differ from those that the folder's loads were made with."""
     hint = "restore the old pages, or start a new experiment with another --out"
     before = read_environment(folder).get("pages", {})
     for name, known in before.items():

@@ -1,4 +1,4 @@
-"""Ctrl-C and termination as an exception that a run can end cleanly on."""
+"""Turns Ctrl-C and termination signals into an exception, so that a run can clean up."""
 
 import signal
 from collections.abc import Iterator

@@ -1,8 +1,9 @@
-"""Where a plan comes from: a TOML file, flags over it, defaults below it; errors name key, file and line.
+"""Builds a plan from a TOML file, flags and defaults. Errors name the key, the file and the line.
 
-Either may name a `network` (once: `path`), a preset or a TOML file of path keys. The keys next to that name
-override it, and it overrides every path key below. Files that a file names are found from its folder. A
-results folder holds the traces of its run in `traces/down/` and `traces/up/`, and its `plan.toml` names them.
+Flags override the file, and the file overrides the defaults. Both may name a `network` (formerly `path`): a
+preset or a TOML file of path keys. Keys given beside `network` override those of that network. The network
+replaces every path key of the layer below. Relative file names in a file start at its folder. A results
+folder holds the traces of its run in `traces/down/` and `traces/up/`, and its `plan.toml` names them.
 """
 
 import gzip
@@ -29,10 +30,10 @@ from firstflight.published.plans import plan_files
 from firstflight.results import write_whole
 
 NETWORK_OF_ARCHIVES = "cable"
-"""Where a plan says nothing of its link, archives are loaded over this, all other pages over the paper's."""
+"""If a plan gives no link, archives are loaded over this one, all other pages over the paper's."""
 
 HTTP_OF_ARCHIVES = "recorded"
-"""Where a plan names no version of HTTP, each host of an archive speaks the one it was recorded with."""
+"""Where a plan gives no version of HTTP, each host of an archive speaks the recorded one."""
 
 _LINK = {"rtt", "down", "up", "down_trace", "up_trace", "topology"}
 _FEW = 20
@@ -41,7 +42,7 @@ _MOST_CHARACTERS = 1_000_000
 
 @dataclass(frozen=True)
 class PlanFile:
-    """A TOML plan as it stands in the file, not checked yet."""
+    """The keys of a TOML plan as written, not yet checked."""
 
     file: Path | None = None
     text: str = ""
@@ -50,12 +51,12 @@ class PlanFile:
 
     @property
     def comment(self) -> str:
-        """What its first lines say of it."""
+        """The comment in its first lines."""
         lines = takewhile(lambda line: line.startswith("#"), self.text.splitlines())
         return " ".join(line.removeprefix("#").strip() for line in lines)
 
     def place(self, key: str) -> str:
-        """`paper.toml, line 7, rtt` for a key of this file, else the key alone."""
+        """The place of a key, such as `paper.toml, line 7, rtt`; the key alone if the file lacks it."""
         if self.file is None or key not in self.values:
             return key
         for number, line in enumerate(self.text.splitlines(), start=1):
@@ -65,15 +66,15 @@ class PlanFile:
 
 
 def presets() -> dict[str, PlanFile]:
-    """The paths that come with firstflight, by name."""
+    """The paths that are part of firstflight, by name."""
     return {file.stem: read_plan_file(file, "path") for file in network_files()}
 
 
 def read_plan(named: Path) -> PlanFile:
-    """Reads a plan: a TOML file, or one that comes with firstflight, by name. A file has precedence.
+    """Reads a plan: a TOML file or, if there is no such file, a plan that is part of firstflight, by name.
 
     Raises:
-        UsageError: There is neither, or the file is no plan.
+        UsageError: There is neither, or the file is not a plan.
     """
     plans = plan_files()
     if str(named) in plans and not named.is_file():
@@ -87,7 +88,7 @@ def read_plan(named: Path) -> PlanFile:
 
 
 def read_plan_file(file: Path, kind: str = "plan") -> PlanFile:
-    """Reads a TOML plan, or path. Raises `UsageError` when it cannot be read or is not TOML."""
+    """Reads a TOML plan or path. Raises `UsageError` when the file cannot be read or is not TOML."""
     hint = f"a {kind} is a TOML file, see docs/{kind}.md"
     try:
         with file.open(encoding="utf-8") as opened:
@@ -106,7 +107,7 @@ def read_plan_file(file: Path, kind: str = "plan") -> PlanFile:
 
 
 def resolve(flags: Mapping[str, object], plan_file: PlanFile | None = None) -> Plan:
-    """Puts flags over the file's keys over the defaults.
+    """Combines flags, file and defaults; flags override the file, the file the defaults.
 
     Args:
         flags: Plan keys with the values given on the command line; those not given are absent.
@@ -145,7 +146,7 @@ def resolve(flags: Mapping[str, object], plan_file: PlanFile | None = None) -> P
 
 
 def _as_recorded(values: Mapping[str, object]) -> Plan:
-    """The plan with recorded versions of HTTP; as it is where it cannot have them."""
+    """The plan with the recorded versions of HTTP; unchanged if they are not valid in it."""
     try:
         return Plan.model_validate({**values, "http": HTTP_OF_ARCHIVES})
     except (BadValueError, ValidationError):
@@ -153,7 +154,7 @@ def _as_recorded(values: Mapping[str, object]) -> Plan:
 
 
 def _of_archives(layers: Sequence[PlanFile]) -> bool:
-    """Whether all pages of a plan are archives. Of a pattern's files, a few are looked at."""
+    """Whether all pages of a plan are archives. Of a pattern, only the first few files are checked."""
     named = next((layer.values["pages"] for layer in reversed(layers) if "pages" in layer.values), None)
     compared = (pages_named(one.values.get("compare", "off"), one.values.get("treatment")) for one in layers)
     named = named or next(filter(None, compared), None)
@@ -173,7 +174,7 @@ def _is_archive(spec: str) -> bool:
 
 
 def _layers(plan_file: PlanFile) -> Iterator[PlanFile]:
-    """The path that a file names, if it does, and its own keys over it."""
+    """The network that a file names, if any, then the file's own keys, which override it."""
     values = {**plan_file.values}
     named = {key: values.pop(key) for key in ("network", *ALIASES) if key in values}
     if len(named) > 1:
@@ -187,7 +188,7 @@ def _layers(plan_file: PlanFile) -> Iterator[PlanFile]:
 
 
 def _beside(plan_file: PlanFile, values: Mapping[str, object]) -> PlanFile:
-    """The file with these values; what it names is found from its folder."""
+    """The plan file with these values; relative trace names now start at its folder."""
     folder = plan_file.file.parent if plan_file.file else Path()
     found = {
         key: str(folder / name)
@@ -223,9 +224,10 @@ def _read_path(name: object, folder: Path, place: str) -> PlanFile:
 
 
 def _left(below: Mapping[str, object], above: PlanFile) -> dict[str, object]:
-    """What a layer leaves of the keys below.
+    """The keys of the lower layers that `above` does not replace.
 
-    A path displaces a path, a rate a trace, a trace a rate, and what is compared what was to be compared.
+    A path replaces a path, a rate a trace, and a trace a rate. `compare` replaces treatments, and treatments
+    replace `compare`; if they name pages, they also replace `pages`.
     """
     displaced = set(PATH_KEYS) if above.is_path else set()
     for rate, trace in TRACES.items():
@@ -255,7 +257,7 @@ def read_trace(file: Path) -> Trace:
     """Reads a trace in Mahimahi's format.
 
     Raises:
-        BadValueError: The file cannot be read, or holds no trace.
+        BadValueError: The file cannot be read, or is not a trace.
     """
     text = _text(file)
     try:
@@ -266,7 +268,7 @@ def read_trace(file: Path) -> Trace:
 
 
 def keep_trace(folder: Path, way: str, trace: Trace | None) -> None:
-    """Keeps a trace in a results folder, if there is one."""
+    """Writes a trace into a results folder, if there is one."""
     if trace:
         write_whole(folder / write_trace(way)(trace), gzip.compress(trace.text.encode(), mtime=0))
 

@@ -1,8 +1,8 @@
-"""Makes the loads of a run, some of them again, counts them, and journals each attempt once.
+"""Makes the loads of a run, repeats some, counts them, and writes each attempt to the journal once.
 
-A load is made again when its relay was late or its client broke; the last attempt counts. An instrument
-failure (the laboratory could not be built, or died) is no attempt and no result. The load is made again at
-once; if that fails too it is left, for `--resume` to make.
+A load is repeated when its relay was late or its client broke; the last attempt counts. An instrument failure
+means that the laboratory could not be built or died. It is neither an attempt nor a result: the load is made
+again at once. If that fails too, the load is left for `--resume`.
 """
 
 import threading
@@ -25,13 +25,13 @@ from firstflight.results.records import attempt_of
 from firstflight.text import plural
 
 MAX_ATTEMPTS = 3
-"""How often a load is made at most while its relay is late."""
+"""How many attempts a load gets at most while its relay is late."""
 
 MAX_FAILURES = 2
-"""After so many instrument failures one after the other a load is left."""
+"""After this many instrument failures in a row a load is left for `--resume`."""
 
 _under = UnderSchemes()
-"""Of a plan whose treatments differ in the scheme, pages are opened as recorded."""
+"""Where treatments differ in the scheme, pages are opened as recorded, and the scheme is applied here."""
 
 
 def make_block(
@@ -41,14 +41,14 @@ def make_block(
     attempts: Callable[[PlannedLoad], int],
     keep: Callable[[Record], None],
 ) -> None:
-    """Makes the loads of a block, one after the other.
+    """Makes the loads of a block one after the other.
 
     Args:
-        engine: Makes them.
-        open_page: Gives the page of that name, of those in `block.recordings`.
+        engine: Makes the loads.
+        open_page: Returns a page of `block.recordings` by its name.
         block: What is planned.
-        attempts: How often a load was made before.
-        keep: Takes the record of each attempt, and of each instrument failure, as it ends.
+        attempts: Returns how many attempts a load had so far.
+        keep: Takes the record of each attempt and of each instrument failure, as soon as it ends.
 
     Raises:
         EngineStoppedError: The engine was told to stop.
@@ -69,7 +69,7 @@ def make_block(
 
 
 def is_settled(record: LoadRecord) -> bool:
-    """Whether the load is made no more: its relay was on time, or it had all its attempts."""
+    """Whether the load is finished: the attempt needs no repeat, or was the last one allowed."""
     if is_instrument_failure(record):
         return False
     if cast(Record, record).get("broken"):
@@ -86,7 +86,7 @@ def _load(engine: Engine, planned: PlannedLoad, page: LoadedPage) -> Record:
 
 
 Problem = Literal["left", "unproved", "empty_cells"]
-"""What may be wrong with a run that came to its end: the count of `Outcome` that is not 0."""
+"""What is wrong with a run that was not stopped: the field of `Outcome` that is not 0."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Outcome:
     left: int = 0
 
     def problems(self) -> dict[Problem, str]:
-        """What went wrong in a run that came to its end, a line each; empty: the run is good."""
+        """The problems of a run that was not stopped, a line each; empty if there are none."""
         lines: dict[Problem, str] = {
             "left": "without a result, since the laboratory failed: "
             f"{self.left} of {plural(self.planned, 'load')}",
@@ -123,7 +123,7 @@ class Outcome:
 
 
 class RunState:
-    """Counts loads by their place in the order of the run; not safe for several threads at once.
+    """Counts loads by their position in the run. Not thread-safe.
 
     Args:
         schedule: What is planned.
@@ -144,7 +144,7 @@ class RunState:
         """Counts a record of an earlier run.
 
         Raises:
-            UsageError: The schedule has another load at that place, or none.
+            UsageError: The schedule has no load or another load at that position.
         """
         load_id, order = record["load"]["load_id"], record["load"]["order"]
         planned = self._schedule.load_id(order) if 0 <= order < self._schedule.loads else "no load"
@@ -157,9 +157,9 @@ class RunState:
         self.note(record)
 
     def note(self, record: LoadRecord) -> None:
-        """Counts a record of a planned load; a later one of the same load replaces it.
+        """Counts a record of a planned load; it replaces an earlier record of the same load.
 
-        An instrument failure is counted apart and replaces nothing.
+        An instrument failure is counted separately and replaces nothing.
         """
         if is_instrument_failure(record):
             self._instrument_failures += 1
@@ -176,29 +176,29 @@ class RunState:
         self._plt_ms[order] = (load["plt_ms"] or 0.0) if ok else 0.0
 
     def plt_ms(self, order: int) -> float | None:
-        """Page load time of the load at that place, ms; None if it was not made or did not end ok."""
+        """PLT of the load at that position, ms; `None` if it was not made or did not end ok."""
         return self._plt_ms[order] if self._ok[order] else None
 
     def attempts(self, order: int) -> int:
-        """How often the load at that place was made."""
+        """How many attempts the load at that position had."""
         return self._attempts[order]
 
     def is_settled(self, order: int) -> bool:
-        """Whether the load at that place is made no more."""
+        """Whether the load at that position is finished."""
         return bool(self._settled[order])
 
     @property
     def settled(self) -> int:
-        """How many loads are made no more."""
+        """How many loads are finished."""
         return sum(self._settled)
 
     def is_block_settled(self, number: int) -> bool:
-        """Whether nothing of that block is left to be made."""
+        """Whether all loads of that block are finished."""
         first = number * self._schedule.block_size
         return all(self._settled[first : first + self._schedule.block_size])
 
     def outcome(self, signal: int | None, planned: int) -> Outcome:
-        """The counts; `signal` is what stopped the run, `planned` how many loads it was to make."""
+        """The counts; `signal` is what stopped the run, `planned` the number of loads in the plan."""
         return Outcome(
             planned=planned,
             made=self._schedule.loads - self._attempts.count(0),
@@ -211,18 +211,18 @@ class RunState:
 
 
 MAX_IN_A_ROW = 5
-"""So many instrument failures without a load in between stop the run."""
+"""After this many instrument failures without a load in between the run stops."""
 
 
 class JournalLine(NamedTuple):
-    """A record as a worker sends it: its journal line, and the parts of it that a run looks at."""
+    """A record as a worker sends it: its journal line, and the parts of it that the run reads."""
 
     line: bytes
     record: Record
 
 
 def journal_line(record: Record, keep: str) -> JournalLine:
-    """What a worker sends of a record; with `keep` = `loads` without its requests and connections."""
+    """Encodes a record for the run; with `keep` = `loads` without requests and connections."""
     record = _kept(record, keep)
     brief: Record = {**record, "requests": [], "connections": []}
     return JournalLine(encode(record), brief)
@@ -230,12 +230,12 @@ def journal_line(record: Record, keep: str) -> JournalLine:
 
 @dataclass
 class Recorder:
-    """Takes what was made. Safe to use from several threads.
+    """Takes the records of loads. Thread-safe.
 
     Attributes:
         journal: Gets a line per attempt.
-        state: Counts.
-        observer: Is told.
+        state: Counts the loads.
+        observer: Gets progress, notes and warnings.
         schedule: What is planned.
         keep: As in the plan.
     """
@@ -252,11 +252,11 @@ class Recorder:
         self._again: Counter[str] = Counter()
 
     def is_left(self, numbers: Iterable[int]) -> bool:
-        """Whether anything of those blocks is missing."""
+        """Whether any load of those blocks is not finished."""
         return not all(map(self.state.is_block_settled, numbers))
 
     def left(self, numbers: Iterable[int]) -> Iterator[Block]:
-        """What is missing of those blocks: each with only those of its loads that no run has settled."""
+        """Those blocks that are not finished, each with only its unfinished loads."""
         for number in numbers:
             if not self.state.is_block_settled(number):
                 block = self.schedule[number]
@@ -264,25 +264,25 @@ class Recorder:
                 yield Block(number, loads)
 
     def attempts(self, planned: PlannedLoad) -> int:
-        """How often a load was made."""
+        """How many attempts a load had."""
         return self.state.attempts(planned.order)
 
     def attempts_of(self, blocks: Sequence[Block]) -> dict[int, int]:
-        """Earlier attempts by the order of the load, where there were any."""
+        """The number of earlier attempts by the order of the load; loads without any are left out."""
         orders = (planned.order for block in blocks for planned in block.loads)
         return {order: count for order in orders if (count := self.state.attempts(order))}
 
     def add(self, record: Record) -> None:
-        """Writes down one attempt.
+        """Writes one attempt to the journal.
 
         Raises:
             LabError: It is the last of `MAX_IN_A_ROW` instrument failures.
-            ExperimentError: The journal cannot be written; what was measured is kept.
+            ExperimentError: The journal cannot be written; what is in it remains.
         """
         self.add_all([journal_line(record, self.keep)])
 
     def add_all(self, several: Sequence[JournalLine]) -> None:
-        """Writes down attempts; those that are there already, made twice since a worker died, are dropped."""
+        """Writes attempts to the journal. Drops duplicates: a task is redone after its worker died."""
         with self._lock:
             new = [one for one in several if self._is_new(one.record)]
             self._write([one.line for one in new])

@@ -1,4 +1,4 @@
-"""What the plan model says of itself: the page docs/reference/plan.md, and a JSON schema for editors.
+"""Documents the plan model: the page docs/reference/plan.md, and a JSON schema for editors.
 
 `python -m firstflight.experiment.reference` prints the page, with `--schema` the schema.
 """
@@ -37,7 +37,7 @@ says which keys a path file of your own may have.
 
 
 def render_reference() -> str:
-    """The page: every key with its flag, what it takes, its default and meaning; then the paths by name."""
+    """The page: each key with its flag, values, default and meaning, then the presets of paths."""
     schema, defaults = _entries(), Plan().model_dump(mode="json")
     rows = [
         f"| `{key}` | {_flag(key)} | {_takes(schema[key])} | `{tomlkit.item(defaults[key]).as_string()}` "
@@ -50,7 +50,7 @@ def render_reference() -> str:
 
 
 def _settings(path: PlanFile) -> str:
-    """The keys of a path, as its file writes them."""
+    """The keys of a path, as its file has them."""
     return ", ".join(f"`{key} = {tomlkit.item(value).as_string()}`" for key, value in path.values.items())
 
 
@@ -65,7 +65,7 @@ class Entry(TypedDict, total=False):
 
 
 def plan_schema() -> dict[str, object]:
-    """The JSON schema of a plan as a results folder keeps it, every value in its plain form."""
+    """The JSON schema of a plan as a results folder stores it, with every value in its plain form."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A plan of firstflight",

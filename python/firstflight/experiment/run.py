@@ -1,19 +1,20 @@
-"""Makes the loads of a plan and journals each as it ends.
+"""Makes the loads of a plan and writes each to the journal as it ends.
 
-A load whose relay was late beyond the bound is made again, up to `recorder.MAX_ATTEMPTS` times in all; one
-whose client broke, once. Each attempt is a journal line with its `attempt` number under the same load_id, and
-the last one counts: `loads` holds exactly the planned loads, the journal everything that was made.
+A load whose relay was late beyond the bound is repeated, up to `recorder.MAX_ATTEMPTS` attempts in all. A
+load whose client broke is repeated once. Each attempt is a journal line with the same load_id and its
+`attempt` number. The last attempt counts: `loads` holds exactly the planned loads, the journal holds every
+attempt.
 
-An instrument failure (the laboratory could not be built, or died) is a journal line of its own kind, never a
-result: no load is settled by it. `recorder.MAX_IN_A_ROW` of them stop the run.
+An instrument failure (the laboratory could not be built, or died) has a journal line of its own kind. It is
+not a result, and the load stays to be made. `recorder.MAX_IN_A_ROW` of them in a row stop the run.
 
-With `until` blocks are due round by round, for the cells still too wide. Every round is made whole before the
-next is decided on, and what is decided depends on the journal alone: a run that was stopped goes on as it
-would have. To look at the data before stopping costs coverage; `model.plan.FIRST_LOOK` keeps it
-(docs/statistics.md).
+With `until`, blocks are made in rounds, each for the cells whose interval is still too wide. A round is
+complete before the next one is decided. The decision depends on the journal alone, so a resumed run decides
+as an uninterrupted one. Looking at the data before stopping costs coverage; `model.plan.FIRST_LOOK` limits
+that loss (docs/statistics.md).
 
-What is held in memory does not grow with the loads but by some bytes for each: blocks are laid out, and
-pages opened, when their turn comes, and records go to the journal.
+Memory grows by only a few bytes for each load: blocks are built and pages opened when they are needed, and
+records go to the journal.
 """
 
 from __future__ import annotations
@@ -57,22 +58,22 @@ def run_experiment(
     clients: dict[str, str] | None = None,
     observer: Observer | None = None,
 ) -> Outcome:
-    """Runs `plan`, or what is missing of it.
+    """Runs `plan`, or its missing loads.
 
     Args:
         plan: What is measured.
         pages: The plan's pages.
-        workers: Make the loads.
+        workers: They make the loads.
         folder: The results folder.
-        resume: Whether to complete an experiment that the folder holds.
+        resume: Whether to complete an experiment that is in the folder.
         clients: Version of each client, for `environment.json`.
-        observer: Is told how the run goes.
+        observer: Gets progress, notes and warnings.
 
     Raises:
-        UsageError: The folder does not fit; nothing was started.
+        UsageError: The folder is not fit for this run; no load was made.
         LabError: The laboratory cannot be built, or failed `recorder.MAX_IN_A_ROW` times without a load in
             between.
-        ExperimentError: The journal cannot be written any more; what was measured is kept.
+        ExperimentError: The journal can no longer be written; what is in it remains.
     """
     observer = observer or Observer()
     pages = pages if isinstance(pages, Catalogue) else Catalogue.of(pages)
@@ -120,9 +121,9 @@ def _calibrate(
 
 
 def _known_bias(folder: Path, plan: Plan, clients: dict[str, str], observer: Observer) -> dict[float, float]:
-    """What the folder's first run found the relay to add, ms by RTT: all loads of a folder share it.
+    """What the relay added to each RTT in the folder's first run, ms by RTT: all loads of a folder use it.
 
-    Nothing on another system than that run's, which is warned of.
+    Empty, with a warning, if that run was made on another system.
     """
     before = read_environment(folder)
     if found := changes(before, plan, clients):
@@ -161,12 +162,12 @@ def _recorder(plan: Plan, planned: Schedule, folder: Path, observer: Observer) -
 
 @dataclass(frozen=True)
 class Round:
-    """What is due next.
+    """The blocks to be made next.
 
     Attributes:
         blocks: Numbers of the blocks.
-        loads: Loads of this round and those before it.
-        wide: Groups of cells whose interval was found too wide; 0 in the first round.
+        loads: Loads of this round and all before it.
+        wide: Groups of cells whose interval was too wide; 0 in the first round.
     """
 
     blocks: Sequence[int]
@@ -175,11 +176,11 @@ class Round:
 
 
 class Rounds:
-    """The rounds of a run; iterate, and make each before asking for the next.
+    """The rounds of a run. Iterate, and complete each round before asking for the next.
 
     Args:
         schedule: What is planned.
-        state: What was made.
+        state: The loads that were made.
         until: Width of the interval, as in the plan.
     """
 
@@ -202,11 +203,11 @@ class Rounds:
 
     @property
     def loads(self) -> int:
-        """Loads of the rounds begun so far."""
+        """The number of loads in the rounds so far."""
         return sum(map(len, self._due)) * self._schedule.block_size
 
     def too_wide(self) -> dict[str, float | None]:
-        """The groups of cells that did not get narrow enough, with their widths; None: no interval."""
+        """The groups of cells whose interval is still too wide, with its width; `None`: no interval."""
         blocks = self._blocks() if self._until != "off" else {}
         return {
             self._schedule.pair_name(pair): self._width(blocks[pair]) for pair in sorted(self._wide(blocks))
@@ -221,14 +222,14 @@ class Rounds:
         }
 
     def _blocks(self) -> dict[int, list[int]]:
-        """The blocks of each group of cells that were due so far."""
+        """The blocks of each group of cells in the rounds so far."""
         found: dict[int, list[int]] = {}
         for number in (number for blocks in self._due for number in blocks):
             found.setdefault(self._schedule.pair(number), []).append(number)
         return found
 
     def _width(self, blocks: Sequence[int]) -> float | None:
-        """The width of the widest interval of the improvements over these blocks, a fraction."""
+        """The width of the widest interval of a treatment's improvement over these blocks, a fraction."""
         plts_ms: dict[str, list[tuple[float, float]]] = {}
         for number in blocks:
             for treatment, pair in self._pairs(number):

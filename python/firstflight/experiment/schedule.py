@@ -1,15 +1,16 @@
 """The order of loads: blocks of paired treatments, shuffled by the plan's seed.
 
-A block is one repeat of all treatments of a page and path, back to back, so that whatever drifts (heat,
-other work on the machine) meets every treatment alike. Inside blocks the order is balanced: over each
-run of as many repeats as there are treatments, every treatment stands in every place once.
+A block is one repeat of all treatments of a page and path, made back to back. So whatever drifts (heat, other
+work on the machine) affects every treatment alike. The order inside blocks is balanced: in each group of as
+many repeats as there are treatments, every treatment has every position once.
 
-With `until` the blocks come in rounds, each shuffled for itself: `FIRST_LOOK` repeats of every cell, then a
-quarter more at a time. No round is cut short: the last one is the last whole round within `most_repeats`,
-so that a block has the same number under every cap. Cells that need no more are left out of later rounds.
+With `until` the blocks come in rounds, each shuffled separately. The first round has `FIRST_LOOK` repeats of
+every cell, each further round about a quarter more. No round is cut short: the last one is the last whole
+round within `most_repeats`, so a block has the same number whatever that limit is. Later rounds leave out the
+cells that need no more repeats.
 
-Nothing drifts on a virtual clock: simulated blocks are not shuffled, so that those of a page, which needs to
-be opened for them, stand together. A simulated cell in which nothing is drawn by lot has one block.
+Nothing drifts on a virtual clock, so simulated blocks are not shuffled: the blocks of a page stay together,
+and the page is opened once. A simulated cell without any random draw has one block.
 """
 
 import hashlib
@@ -31,22 +32,22 @@ _CELLS_AT_HAND = 4096
 
 @dataclass(frozen=True)
 class Block:
-    """One unit of work: its loads are made one after the other in one slot."""
+    """Loads that are made one after the other in one slot."""
 
     number: int
     loads: tuple[PlannedLoad, ...]
 
     @property
     def recordings(self) -> tuple[str, ...]:
-        """Names of the pages that its loads load: one, or a version each."""
+        """Names of the recordings that its loads use: one page, or one version for each treatment."""
         return tuple(dict.fromkeys(load.recording for load in self.loads))
 
 
 class Schedule(Sequence[Block]):
-    """Every load of a plan in the order in which it is made; a block is laid out when it is asked for.
+    """Every load of a plan in the order in which it is made. A block is built when it is asked for.
 
-    The same plan and pages give the same blocks on every machine. What the schedule itself holds is a
-    number per block.
+    The same plan and pages give the same blocks on every machine. The schedule itself stores one number per
+    block.
 
     Args:
         plan: What is measured.
@@ -112,40 +113,40 @@ class Schedule(Sequence[Block]):
 
     @property
     def pairs(self) -> int:
-        """How many groups of cells are planned that share their blocks: pages by paths by cookie states."""
+        """How many groups of cells share their blocks: pages by paths by cookie states."""
         return len(self.pages) * len(self._settings)
 
     @property
     def most_repeats(self) -> int:
-        """Repeats of a cell when every round is made: with `until`, `most_repeats` down to a whole round."""
+        """Repeats of a cell when every round is made; with `until`, whole rounds within `most_repeats`."""
         return self._repeats
 
     @property
     def rounds(self) -> list[range]:
-        """The numbers of the blocks of each round; all of them in one without `until`."""
+        """The block numbers of each round; without `until` there is one round."""
         return [blocks for blocks in self._rounds if blocks]
 
     def is_exact(self, pair: int) -> bool:
-        """Whether nothing of a group of cells is drawn by lot: it has one block, whatever the repeats."""
+        """Whether a group of cells has no random draw. It then has one block, whatever the repeats."""
         return not self._is_drawn[pair % len(self._settings)]
 
     def pair(self, block: int) -> int:
-        """The number of the group of cells of a block, below `pairs`."""
+        """The index of a block's group of cells, below `pairs`."""
         return self._units[block] // self._repeats
 
     def pair_name(self, pair: int) -> str:
-        """Page, RTT and, of several, cookie state of a group of cells, for people."""
+        """A name of a group of cells for people: page, RTT and, if there are several, cookie state."""
         page, setting = divmod(pair, len(self._settings))
         path, cookies = self._settings[setting]
         state = f" {cookies}" if len(self._plan.cookies) > 1 else ""
         return f"{self.pages[page]} {path.rtt_ms:g} ms{state}"
 
     def cell(self, order: int, treatment: str) -> int:
-        """The number of the cell of a load, below `cells`."""
+        """The index of a load's cell, below `cells`."""
         return self.pair(order // self.block_size) * self.block_size + self._names.index(treatment)
 
     def load_id(self, order: int) -> str:
-        """The name of the load at that place in the order; `IndexError` where nothing is planned there."""
+        """The name of the load at that position; `IndexError` where none is planned."""
         number, place = divmod(range(self.loads)[order], self.block_size)
         unit = self._unit(self._units[number])
         return self._load_id(unit, unit.treatments[place])
@@ -196,18 +197,18 @@ class Schedule(Sequence[Block]):
 
 
 def load_id(page: str, path: Path, treatment: str, repeat: int, cookies: str = "") -> str:
-    """A name for a load, the same in every run of the plan: `wikipedia-r100-d4-u0.256-access-tfo-003`.
+    """The name of a load, equal in every run of the plan: `wikipedia-r100-d4-u0.256-access-tfo-003`.
 
-    `r` is the RTT in ms, `d` and `u` the rates in Mbit/s (`inf` is unlimited), of the plan, whatever
-    its treatments change of the path; repeats count from 1. Where several cookie states are measured, theirs
-    stands before the treatment: `-access-pool3-tfo-003`.
+    `r` is the RTT in ms, `d` and `u` are the rates in Mbit/s (`inf`: unlimited). They are those of the plan,
+    even where a treatment changes the path. Repeats count from 1. Where several cookie states are measured,
+    the state stands before the treatment: `-access-pool3-tfo-003`.
     """
     state = f"-{cookies.replace(':', '')}" if cookies else ""
     return f"{_cell(page, path)}{state}-{treatment.replace(':', '')}-{repeat:03d}"
 
 
 def load_under(plan: Plan) -> PlannedLoad:
-    """What all loads of a plan under one treatment have in common: a load without a place in the run."""
+    """What all loads of a plan under one treatment have in common: a load without a position in the run."""
     [mode] = plan.mode
     factors: Any = {name: getattr(plan, name) for name in _FACTORS}
     return PlannedLoad("", 0, 0, 1, "", plan.paths()[0], mode, plan.seed, **factors)
@@ -227,7 +228,7 @@ class _Arm(NamedTuple):
 
 
 def _arms(plan: Plan) -> dict[str, _Arm]:
-    """By the treatment's name, in the order of the plan."""
+    """The arms by treatment name, in the order of the plan."""
     compared = tuple(dict.fromkeys(key for one in plan.treatments for key, _ in one.keys))
     versions: dict[tuple[str, ...], str] = {(page,): name for name, page in plan.versions.items()}
     return {
@@ -240,7 +241,7 @@ def _arms(plan: Plan) -> dict[str, _Arm]:
 
 
 def _turns(plan: Plan, treatments: int) -> list[range]:
-    """The repeats of each round, from 0. What is added balances the places of treatments by itself."""
+    """The repeats of each round, from 0. What is added keeps the order of treatments balanced."""
     if plan.until == "off":
         return [range(plan.repeats)]
     turns = [range(max(plan.repeats, FIRST_LOOK))]
@@ -253,7 +254,7 @@ def _turns(plan: Plan, treatments: int) -> list[range]:
 
 
 class _Unit(NamedTuple):
-    """What becomes a block once its place in the run is drawn: path and cookies as in the plan."""
+    """A block before its position in the run is drawn. Path and cookies are those of the plan."""
 
     page: str
     path: Path
@@ -265,7 +266,7 @@ class _Unit(NamedTuple):
 
 @lru_cache(_CELLS_AT_HAND)
 def _orders(names: tuple[str, ...], repeats: int, seed: int, cell: str) -> tuple[tuple[str, ...], ...]:
-    """The order of treatments in each repeat of a cell; of few orders and many repeats each is held once."""
+    """The order of treatments in each repeat of a cell. Equal orders share one tuple, to save memory."""
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     orders = islice(_balanced_orders(names, _rng(seed, "order", cell)), repeats)
     return tuple(known.setdefault(order, order) for order in orders)
@@ -285,7 +286,7 @@ def _cell(page: str, path: Path) -> str:
 
 
 def _rng(seed: int, *purpose: str | int) -> random.Random:
-    """A generator for each purpose, so that one page or path more leaves the others as they were."""
+    """A random generator for each purpose, so that adding a page or path does not change the others."""
     digest = hashlib.sha256(repr((seed, *purpose)).encode()).digest()
     return random.Random(int.from_bytes(digest[:8], "big"))
 

@@ -1,4 +1,4 @@
-"""What a plan needs to be carried out: its engine with its clients, and workers to use it."""
+"""Builds what a plan needs: its engine, its clients, and the workers that use them."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -42,19 +42,19 @@ from firstflight.model.treatment import MODES, SAFE_METHODS
 from firstflight.pages import LoadedPage
 
 _CORES_PER_LOAD = {"chromium": 2, "firefox": 2}
-"""Clients that work rather than wait."""
+"""CPU cores that a load of these clients keeps busy; other clients mostly wait."""
 
 _BROWSERS: dict[str, type[Browser]] = {"chromium": Chromium, "firefox": Firefox}
 
 _CHECK_S = 30.0
 
 _FEW = 200
-"""Simulated loads that are made before other processes would have started."""
+"""Up to this many simulated loads, threads finish before other processes would have started."""
 
 
 @dataclass(frozen=True)
 class EngineSetup:
-    """Makes the engine of a plan, here or in another process; an `workers.processes.EngineFactory`.
+    """Makes the engine of a plan, in this or another process; a `workers.processes.EngineFactory`.
 
     Attributes:
         engine: As in the plan.
@@ -62,8 +62,8 @@ class EngineSetup:
         modes: Of the plan's treatments.
         program: As in the plan.
         browser: As in the plan.
-        har: Folder for a HAR of each load; `None`: none is kept.
-        screenshots: Folder for a picture of each load; `None`: none is kept.
+        har: Folder for a HAR of each load; `None`: do not write any.
+        screenshots: Folder for a screenshot of each load; `None`: do not write any.
         keep: As in the plan.
         browser_sandbox: Whether a browser must have its own sandbox. No plan can switch it off.
     """
@@ -96,7 +96,7 @@ class EngineSetup:
         )
 
     def __call__(self) -> Engine:
-        """The engine.
+        """Makes the engine.
 
         Raises:
             UsageError: The client is not installed.
@@ -107,15 +107,15 @@ class EngineSetup:
         return Emulator(clients=self._clients())
 
     def check_page(self, servers: int, mode_of_tls: str, page: LoadedPage) -> None:
-        """Refuses a page of more origins or hosts than a laboratory here, or the browser, can have.
+        """Refuses a page with more origins or hosts than a laboratory here, or the browser, can have.
 
         Args:
-            servers: Most servers behind an address; 0 where the laboratories are on other machines.
-            mode_of_tls: A mode of the plan that needs an https origin; empty: none does.
+            servers: The most servers behind an address; 0 where the laboratories are on other machines.
+            mode_of_tls: A mode of the plan that needs an https origin; empty: no mode does.
             page: The page.
 
         Raises:
-            PageInputError: It has more, or lacks an https origin or a request that the plan needs.
+            PageInputError: It has too many, or it lacks an https origin or a request that the plan needs.
         """
         if mode_of_tls and not page.page.is_secure:
             raise PageInputError(
@@ -152,13 +152,13 @@ class EngineSetup:
         return found
 
     def check(self, warn: Callable[[str, str], object]) -> None:
-        """Whether this machine gives the client what it needs.
+        """Checks whether this machine meets the needs of the client.
 
         Args:
-            warn: Told of what the caller has given up, and what that means.
+            warn: Told that the caller switched the sandbox off, and what that means.
 
         Raises:
-            UsageError: A browser cannot have its sandbox, and the caller has not given it up.
+            UsageError: A browser cannot have its sandbox, and the caller did not switch it off.
         """
         if self.engine != "emulate" or "chromium" not in self.clients:
             return
@@ -168,7 +168,7 @@ class EngineSetup:
             raise no_sandbox("client")
 
     def _clients(self) -> dict[str, ForeignClient]:
-        """The plan's clients that are programs of their own."""
+        """The plan's clients that are external programs."""
         programs = [name for name in self.clients if name in COMMANDS]
         if self.program and len(programs) != 1:
             which = (
@@ -176,7 +176,8 @@ class EngineSetup:
             )
             raise UsageError(f"program: {which}", "give it with --client curl or --client wget2")
         modes = [MODES[name] for name in self.modes]
-        # The loads of all modes ask in the same way, and share connections in the same way.
+        # In all modes the loads send requests and share connections in the same way, so that modes are
+        # comparable.
         in_turn = any(mode.sessions for mode in modes)
         found: dict[str, ForeignClient] = {}
         for name in programs:
@@ -207,13 +208,13 @@ class EngineSetup:
 def workers_for(
     plan: Plan, setup: EngineSetup, scheduler: str, warn: Callable[[str, str], object]
 ) -> Iterator[Workers]:
-    """Who makes the loads of `plan`.
+    """Chooses the workers that make the loads of `plan`.
 
     Args:
         plan: What is measured.
-        setup: What it needs.
+        setup: Makes its engine.
         scheduler: Address of a Dask scheduler; empty: this machine.
-        warn: Told what is dangerous about a cluster or a client, and what to do about it.
+        warn: Told of each risk of a cluster or a client, and what to do about it.
 
     Raises:
         UsageError: The cluster or the client cannot be used.
@@ -234,7 +235,7 @@ def workers_for(
 
 
 def page_check(plan: Plan, setup: EngineSetup, scheduler: str) -> Callable[[LoadedPage], None]:
-    """What refuses a page that `plan` cannot load with `setup`; it may go to other processes."""
+    """A function that refuses a page which `plan` cannot load with `setup`; it can be pickled."""
     states = (state for arm in plan.arms().values() for state in arm.cookies)
     pools = [int(state.partition(":")[2]) for state in states if state.startswith("pool:")]
     servers = 0 if scheduler else max([1, *pools])
@@ -243,13 +244,13 @@ def page_check(plan: Plan, setup: EngineSetup, scheduler: str) -> Callable[[Load
 
 
 def threads(plan: Plan, engine: Engine) -> Threads:
-    """Threads of this process, for a plan."""
+    """Workers that are threads of this process, for a plan."""
     cores = max(_CORES_PER_LOAD.get(client, 0) for client in plan.clients)
     return Threads(engine, ConcurrencyLimit(plan.jobs, LATE_BOUND_MS, cores_per_load=cores))
 
 
 def _most_loads(plan: Plan) -> float:
-    """How many loads a plan has; unknown, so as many as can be, where a page is a pattern."""
+    """How many loads a plan has; infinity where a page is a pattern, whose number of files is not known."""
     named = plan.pages or tuple(plan.versions.values())
     pages = math.inf if any(map(has_magic, named)) else max(1, len(plan.pages))
     return pages * len(plan.settings()) * len(plan.treatments) * plan.repeats

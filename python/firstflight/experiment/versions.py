@@ -1,8 +1,9 @@
-"""Versions of the pages of a plan: which belong together, and what of them is loaded.
+"""Versions of the pages of a plan: which versions belong together, and which pages are loaded for them.
 
-Two recordings of an unchanged page differ. So the built-in loader loads the baseline's version and, of each
-other one, the baseline's with what changed (`analysis.changes`), as `firstflight gate` does. A browser asks
-for what its content says: it is served each recording as it is, with what is noise between them.
+Two recordings of an unchanged page differ. The built-in loader therefore loads the baseline's version and,
+for each other version, the baseline with the changes applied (`analysis.changes`), as `firstflight gate`
+does. A browser's requests depend on the content of the page, so it gets each recording as it is, noise
+included.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _FEW = 5
 def paired(
     versions: Mapping[str, Mapping[str, _Opened]], observer: Observer
 ) -> dict[str, dict[str, _Opened]]:
-    """The pages that all versions have, by name and version. One page each is paired whatever it is called.
+    """The pages that all versions have, by name and version. If each has one page, names need not match.
 
     Args:
-        versions: Each version's pages by name; the baseline's first.
-        observer: Is warned of pages that not all of them have.
+        versions: The pages of each version by name, the baseline first.
+        observer: Is warned of pages that some versions lack.
 
     Raises:
-        PageInputError: They have none in common.
+        PageInputError: They have no page in common.
     """
     first, *_ = versions.values()
     if all(len(pages) == 1 for pages in versions.values()):
@@ -51,15 +52,15 @@ def paired(
 
 
 def changed(name: str, versions: Mapping[str, Page], observer: Observer) -> dict[str, Page]:
-    """The baseline's version of a page and, in place of each other one, the baseline's with what changed.
+    """The baseline's version of a page and, for each other version, the baseline with the changes applied.
 
     Args:
         name: The page's name.
         versions: The recordings by version, the baseline's first.
-        observer: Is told how much changed, and warned where nothing did.
+        observer: Is told the number of changes, and warned where there are none.
 
     Raises:
-        PageInputError: They are not recordings of one page, or some tell no times of servers.
+        PageInputError: They are not recordings of one page, or some lack the times of servers.
     """
     if not check_times([*versions.items()]):
         observer.warn(f"{name}: {UNTIMED}", WITH_TIMES)

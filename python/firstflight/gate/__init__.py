@@ -1,1 +1,1 @@
-"""Is the head of a page slower than its base? Loads of both on paths by name, verdicts, budgets."""
+"""The gate: whether the head of a page is slower than its base, by loads on named networks, and budgets."""

@@ -1,10 +1,10 @@
 """Budgets in the form of Lighthouse's `budget.json`, compared with the head of a page.
 
-The form is that of `docs/performance-budgets.md` and `core/config/budget.js` in Lighthouse's repository: a
-list of objects with `path`, `options`, `timings` (ms), `resourceSizes` (KiB as transferred) and
-`resourceCounts`; of those whose `path` matches the page the last applies. `timings` may name the gate's own
-moments, too. Lighthouse's moments are those of a browser that paints and runs scripts: the gate
-reports them as not measured, and checks no budget of them. A name that neither has is refused.
+The format is described in `docs/performance-budgets.md` and `core/config/budget.js` of Lighthouse: a list of
+objects with `path`, `options`, `timings` (ms), `resourceSizes` (KiB as transferred) and `resourceCounts`. The
+last object whose `path` matches the page applies. `timings` may also name the gate's own moments.
+Lighthouse's moments need a browser that paints and runs scripts. The gate reports them as not measured and
+checks no budget of them. An unknown name is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from firstflight.model.page import Page, Resource
 from firstflight.model.units import nearest
 
 TIMINGS: dict[str, MomentName] = {"plt": "plt", "first-byte": "first_byte", "stylesheets": "stylesheets"}
-"""The moments that a budget can hold, as it names them."""
+"""The moments that a budget can limit, by their name in a budget."""
 
 OF_BROWSERS = (
     "first-contentful-paint",
@@ -35,7 +35,7 @@ OF_BROWSERS = (
     "total-blocking-time",
     "cumulative-layout-shift",
 )
-"""Lighthouse's timings: none of them is known without a browser that paints."""
+"""Lighthouse's timings, which need a browser that paints."""
 
 _MEDIA = ("audio/", "video/")
 
@@ -63,8 +63,8 @@ class Limit:
 
     Attributes:
         name: A timing or a type of resources.
-        most: The most that it may be.
-        unit: What `most` counts.
+        most: The highest permitted value.
+        unit: The unit of `most`.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Budget:
 
     Attributes:
         limits: The lines.
-        first_party: Host names of the page's own, `*` in place of labels; empty: its domain.
+        first_party: The page's own host names, with `*` for labels; empty: those of the document's domain.
     """
 
     limits: tuple[Limit, ...]
@@ -87,12 +87,12 @@ class Budget:
 
 @dataclass(frozen=True)
 class Held:
-    """What became of one line.
+    """The result of one line.
 
     Attributes:
         limit: The line.
-        network: Where it was measured; empty where no network matters.
-        value: What it is, in the line's unit; None: it cannot be measured here.
+        network: The network of the measurement; empty if the line does not depend on a network.
+        value: The measured value, in the line's unit; `None`: it cannot be measured here.
     """
 
     limit: Limit
@@ -101,7 +101,7 @@ class Held:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is known to be more than it may be."""
+        """Whether the value is known and higher than permitted."""
         return self.value is not None and self.value > self.limit.most
 
 
@@ -113,7 +113,7 @@ def read_budget(file: Path, url: str) -> Budget:
         url: The page's URL.
 
     Raises:
-        UsageError: The file cannot be read, or a value in it is wrong; the message says where.
+        UsageError: The file cannot be read, or a value in it is wrong; the message names the place.
     """
     try:
         parsed = json.loads(file.read_text(encoding="utf-8"))
@@ -134,7 +134,7 @@ def read_budget(file: Path, url: str) -> Budget:
 
 
 def hold_sizes(budget: Budget, page: Page) -> list[Held]:
-    """What became of the lines about sizes and counts."""
+    """The results of the lines about sizes and counts."""
     held = []
     for limit in budget.limits:
         if limit.unit != "ms":
@@ -145,7 +145,7 @@ def hold_sizes(budget: Budget, page: Page) -> list[Held]:
 
 
 def hold_timings(budget: Budget, place: str, moments: Mapping[MomentName, float]) -> list[Held]:
-    """What became of the lines about times on a network; a moment that is not given was not measured."""
+    """The results of the lines about times on a network. A moment missing from `moments` was not measured."""
     return [
         Held(limit, place, moments.get(TIMINGS[limit.name]))
         for limit in budget.limits
@@ -154,7 +154,7 @@ def hold_timings(budget: Budget, place: str, moments: Mapping[MomentName, float]
 
 
 def not_measured(budget: Budget) -> list[Held]:
-    """The lines that nothing here measures."""
+    """The lines that the gate cannot measure."""
     return [Held(limit, "", None) for limit in budget.limits if limit.name in OF_BROWSERS]
 
 
@@ -218,7 +218,7 @@ def _wrong(place: str, problem: str, hint: str) -> UsageError:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """As robots.txt has it: a prefix, `*` for anything, `$` for the end."""
+    """Matches as robots.txt does: by prefix, with `*` for anything and `$` for the end."""
     is_whole, pattern = pattern.endswith("$"), pattern.removesuffix("$")
     start, star, end = pattern.partition("*")
     if not path.startswith(start):
@@ -234,7 +234,7 @@ def _is_of(name: str, resource: Resource, page: Page, first_party: tuple[str, ..
 
 
 def _is_own(resource: Resource, page: Page, first_party: tuple[str, ...]) -> bool:
-    """Whether a host is the page's: as named, else under the same two last labels as the document's."""
+    """Whether a host is the page's own: as configured, or with the document's last two labels."""
     host = urlsplit(resource.url).hostname or ""
     own = first_party or (f"*.{'.'.join((urlsplit(page.url).hostname or '').split('.')[-2:])}",)
     return any(

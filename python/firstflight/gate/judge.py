@@ -1,16 +1,16 @@
-"""The gate's rule: is the head slower than the base, on each network?
+"""The gate's rule for whether the head is slower than the base on a network.
 
-Both sides are loaded in pairs, alike in all else. A moment of the head is later where the median difference
-of the pairs is larger than the tolerance and no more than a quarter of them has the other sign. Where loads
-differ by chance, the signed-rank test has to show it, too. Where nothing is drawn, pairs differ by their
-paths alone, and if all are later, a quarter of them by more than the tolerance is enough: often one of two
-requests ends a page, and which one depends on the path. If some have the other sign, it takes the test there,
-too.
+Both sides are loaded in pairs that differ in nothing else. A moment of the head is later if the median
+difference of the pairs is larger than the tolerance, and at most a quarter of the pairs have the other sign.
+If loads differ by chance, the signed-rank test must show the difference as well. If nothing is random, pairs
+differ only by their paths. Then, if all pairs are later, it suffices that a quarter of them is later by more
+than the tolerance: often one of two requests ends a page, and which one depends on the path. If some pairs
+have the other sign, the test must show the difference there too.
 
-Where no changed request is among those that the moment waited for, so that they only share links and
-connections, the median alone counts. The tolerance is `OFF_PATH` times larger there, and at least
-`OFF_PATH_RTTS` round trips: requests that race for a connection win or lose a round trip, and a few kilobytes
-of an image that nothing waits for are no regression.
+If the moment waited for no changed request, so that changed requests only share links and connections, the
+median rule alone counts. The tolerance is then `OFF_PATH` times larger, and at least `OFF_PATH_RTTS` round
+trips: requests that race for a connection win or lose a round trip. A few kilobytes of an image that nothing
+waits for are no regression.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ from firstflight.results.records import plt_ms
 from firstflight.text import plural
 
 SAME = "same"
-"""The verdict where no moment differs by more than the tolerance."""
+"""The verdict if no moment differs by more than the tolerance."""
 
 TOLERANCE_MS = SAME_WITHIN_MS
 """Default tolerance of a difference, ms."""
 
 OFF_PATH = 10
-"""Factor on the tolerance where no changed request is among those that the moment waited for."""
+"""Factor on the tolerance if the moment waited for no changed request."""
 
 OFF_PATH_RTTS = 1.5
-"""The least tolerance there, in round trips."""
+"""The smallest tolerance in that case, in round trips."""
 
 FALSE_ALARMS = 1e-4
-"""Chance that a moment which is not later is called so, where loads differ by chance. A gate is asked with
-every commit: by the level of a table of results one answer in twenty would be wrong."""
+"""The chance that a moment is wrongly called later where loads differ by chance. A gate runs with every
+commit: at the level of a table of results, one run in twenty would be wrong."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,15 @@ class Metric:
     """One moment of both sides.
 
     Attributes:
-        name: Of `moments.NAMES`.
-        base_ms: When it was, ms after navigation start; the median of several loads.
-        head_ms: Of the head.
-        difference_ms: Head less base, the median of pairs; of stylesheets that of the one most delayed, if
-            that is more than the last is.
+        name: A name of `moments.NAMES`.
+        base_ms: Its time in the base, ms after navigation start; the median of several loads.
+        head_ms: Its time in the head, likewise.
+        difference_ms: Head minus base, the median of pairs. For stylesheets it is that of the most delayed
+            one, if it is larger than that of the last one.
         low_ms: A quarter of the pairs differ by less.
         high_ms: A quarter of the pairs differ by more.
         is_unanimous: Whether all pairs are later, or all are earlier.
-        is_on_path: Whether a changed request is among those that the moment waited for.
+        is_on_path: Whether the moment waited for a changed request.
         verdict: `slower`, `faster` or `same`.
     """
 
@@ -90,7 +90,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Side:
-    """What loading a side took; medians."""
+    """What loading a side required; medians."""
 
     requests: int
     connections: int
@@ -99,21 +99,21 @@ class Side:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer on one network.
+    """The answer for one network.
 
     Attributes:
         network: Its name.
-        path: Its figures.
+        path: Its settings in words.
         engine: `simulate` or `emulate`.
-        pairs: Loads of each side.
+        pairs: Number of loads of each side.
         verdict: `slower` if any moment is, else `faster` if any is, else `same`.
         metrics: The moments.
-        costs: What changes cost, most first, on the virtual clock.
-        others_ms: What the changes that are not in `costs` cost together; None: there are none.
-        base: The base in numbers.
-        head: The head in numbers.
+        costs: The cost of each change, the largest first, on the virtual clock.
+        others_ms: The cost of all changes that are not in `costs` together; `None`: there are none.
+        base: Numbers of the base.
+        head: Numbers of the head.
         steps: The critical paths of both, request by request.
-        rows: The requests of the head's critical path as they were loaded.
+        rows: The requests on the head's critical path, from that load.
     """
 
     network: str
@@ -131,7 +131,7 @@ class Verdict:
 
     @property
     def place(self) -> str:
-        """The network, and whether its loads were measured."""
+        """The network and, for the real kernel, that the loads were measured."""
         return self.network if self.engine == "simulate" else f"{self.network} (measured)"
 
 
@@ -142,7 +142,7 @@ class Judge:
     Attributes:
         trials: Makes the loads.
         tolerance_ms: See `TOLERANCE_MS`.
-        observer: Is told how far it is.
+        observer: Is told the progress.
     """
 
     trials: Trials
@@ -174,11 +174,11 @@ class Judge:
         return verdicts
 
     def simulated(self, network: Network) -> tuple[Trial, tuple[Metric, ...]]:
-        """Pairs on the virtual clock, and what they say of each moment that the page has.
+        """Pairs on the virtual clock, and the result for each moment that the page has.
 
-        Where some of a few pairs have the other sign, more are loaded, and the signed-rank test has to show
-        the difference: without any randomness, too, a page of a thousand requests takes some ten milliseconds
-        more or less whenever anything changes.
+        If some of a few pairs have the other sign, more pairs are loaded, and the signed-rank test must show
+        the difference. Even without randomness, any change makes a page of a thousand requests about ten
+        milliseconds faster or slower.
         """
         trial = self.trials.simulated(network)
         metrics = self._metrics(network, trial)
@@ -188,13 +188,14 @@ class Judge:
         return trial, metrics
 
     def _emulated(self, several: Sequence[Network], trials: list[Trial]) -> list[Verdict]:
-        """The verdict on each network on the real kernel: of the load event alone.
+        """The verdict on each network on the real kernel, for the load event only.
 
-        It takes a verdict of `analysis.statistics` with the p values of all networks raised for their number.
+        A difference counts only with a verdict of `analysis.statistics`, with p values adjusted for the
+        number of networks.
 
         Args:
             several: The networks.
-            trials: Those of the virtual clock, whose costs are told.
+            trials: The trials on the virtual clock; the costs come from them.
         """
         pairs = self.trials.emulated(several, self.observer)
         trials = [_measured(trial, made) for trial, made in zip(trials, pairs, strict=True)]
@@ -272,7 +273,7 @@ class Judge:
         return Metric(name, median(ours), median(theirs), point, low, high, is_unanimous, is_on_path, verdict)
 
     def _is_on_path(self, name: MomentName, pairs: Sequence[Pair]) -> bool:
-        """Whether a moment of either side waited for a request that changed, in most pairs."""
+        """Whether a moment waited, on either side, for a changed request in most pairs."""
         base, head = ((one, one.touched(self._changes.found)) for one in (self.trials.base, self.trials.head))
         answers = (
             any(
@@ -281,7 +282,7 @@ class Judge:
             )
             for pair in pairs
         )
-        # Each takes a walk along two critical paths: as many as decide are enough.
+        # Each answer needs two walks along critical paths, so stop when the majority is known.
         yes, no = 0, 0
         for is_waiting in answers:
             yes, no = yes + bool(is_waiting), no + (not is_waiting)
@@ -305,7 +306,7 @@ def overall(metrics: Sequence[Metric]) -> str:
 
 
 def check_repeats(several: Sequence[Network]) -> None:
-    """Refuses fewer loads on the real kernel than any verdict takes.
+    """Refuses a number of loads on the real kernel that is too small for any verdict.
 
     Raises:
         UsageError: There are too few.
@@ -321,12 +322,12 @@ def check_repeats(several: Sequence[Network]) -> None:
 
 
 def _level(network: Network) -> float:
-    """Chance of a false verdict on the real kernel; of its own noise the tolerance is the better judge."""
+    """The chance of a false verdict on the real kernel. For the kernel's own noise the tolerance suffices."""
     return FALSE_ALARMS if network.is_drawn else FALSE_VERDICTS
 
 
 def _measured(trial: Trial, pairs: list[Pair]) -> Trial:
-    """A trial with pairs of the real kernel, of which the load event is known."""
+    """The trial with pairs from the real kernel, for which only the load event is known."""
     both = [(Moments({"plt": plt_ms(one)}, {}), Moments({"plt": plt_ms(two)}, {})) for one, two in pairs]
     return replace(trial, pairs=pairs, moments=both, chance="kernel")
 

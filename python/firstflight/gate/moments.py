@@ -1,12 +1,12 @@
 """The moments of a load that the gate compares, and the requests that each of them waits for.
 
-`first_byte`: the document, behind its redirects, begins to arrive. `stylesheets`: the last stylesheet that
-the document refers to, or that such a stylesheet imports, could have arrived. No browser paints before,
-unless a media query excludes the stylesheet, which no recording tells. `plt`: the load event.
+`first_byte`: the document, after its redirects, begins to arrive. `stylesheets`: the last stylesheet that the
+document refers to, or that such a stylesheet imports, could have arrived. No browser paints before, unless a
+media query excludes the stylesheet, which recordings do not show. `plt`: the load event.
 
-The first two are of a load of nothing but the document, its stylesheets and what these wait for. A browser
-gives them precedence, and in a load of the whole page a longer stylesheet may even come earlier: it keeps
-the document from asking for the images that would have shared its link.
+The first two come from a load of only the document, its stylesheets and what these wait for. A browser gives
+them precedence. In a load of the whole page a longer stylesheet may even arrive earlier, since it delays the
+document's requests for images that would share its link.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from firstflight.results.records import plt_ms
 MomentName = Literal["first_byte", "stylesheets", "plt"]
 
 Differences = dict[MomentName, float]
-"""By how much the moments of two loads differ, ms; without those that a page has not."""
+"""By how much the moments of two loads differ, ms; moments that a page lacks are left out."""
 
 NAMES: tuple[MomentName, ...] = ("first_byte", "stylesheets", "plt")
 
@@ -34,7 +34,7 @@ class Moments:
     """The moments of a load.
 
     Attributes:
-        at_ms: When they were, ms after navigation start; without those that the page has not.
+        at_ms: Their times, ms after navigation start; moments that the page lacks are left out.
         stylesheets_ms: When each stylesheet could have arrived, by its URL.
     """
 
@@ -44,11 +44,11 @@ class Moments:
 
 @dataclass(frozen=True)
 class Later:
-    """By how much a moment is later in one side of several pairs than in the other.
+    """By how much a moment is later on one side, for several pairs.
 
     Attributes:
         each_ms: The difference of each pair, signed.
-        of: How many series of differences this one was chosen from.
+        of: The number of series of differences from which this one was chosen.
     """
 
     each_ms: list[float]
@@ -56,11 +56,11 @@ class Later:
 
 
 def later(name: MomentName, pairs: Sequence[tuple[Moments, Moments]]) -> Later | None:
-    """By how much a moment is later in the second load of each pair; None where a load has no such moment.
+    """By how much a moment is later in the second load of each pair; `None` if a load lacks the moment.
 
-    The stylesheets are later by the delay of the one that is delayed most, if that is more than the delay of
-    the last one: only the time of another server hides it there, which differs from visit to visit. It is the
-    same stylesheet in all pairs: the worst of each pair would be late wherever loads differ by chance.
+    For stylesheets it is the delay of the most delayed one, if that is larger than the delay of the last one.
+    The last one may hide it only by the time of another server, which differs between visits. The same
+    stylesheet is used for all pairs: the worst of each pair would be late wherever loads differ by chance.
     """
     if not all(name in side.at_ms for pair in pairs for side in pair):
         return None
@@ -79,7 +79,7 @@ def later(name: MomentName, pairs: Sequence[tuple[Moments, Moments]]) -> Later |
 
 
 def render_page(page: Page) -> Page:
-    """The document, its stylesheets and what these wait for, as a page of its own."""
+    """The document, its stylesheets and the requests that these wait for, as a separate page."""
     kept = sorted(_before_stylesheets(page))
     index = {old: new for new, old in enumerate(kept)}
     resources = []
@@ -95,9 +95,9 @@ def moments(whole: LoadRecord, rendered: LoadRecord, render: Page) -> Moments:
     """The moments of a page, ms after navigation start.
 
     Args:
-        whole: A load of it.
-        rendered: A load of what `render_page` gives, on the same path.
-        render: That page.
+        whole: A load of the page.
+        rendered: A load of the page that `render_page` returns, on the same path.
+        render: The page that `render_page` returns.
     """
     rows = {row["index"]: row for row in reversed(rendered["requests"])}
     found: dict[MomentName, float] = {"plt": plt_ms(whole)}
@@ -111,8 +111,8 @@ def moments(whole: LoadRecord, rendered: LoadRecord, render: Page) -> Moments:
 def waited_for(name: MomentName, record: LoadRecord, page: Page, other: LoadRecord) -> set[int]:
     """Indices of the requests of the whole page that a moment of a load waited for.
 
-    Of the load event these are the requests on its critical path, and those that block it and ended when the
-    load event of the other side had come: main-thread work of others may have hidden their end.
+    For the load event these are the requests on its critical path. Blocking requests that ended after the
+    load event of the other side count too: main-thread work of other requests may have hidden their end.
 
     Args:
         name: The moment.
@@ -149,7 +149,7 @@ def _documents(page: Page) -> set[int]:
 def _stylesheets(page: Page) -> set[int]:
     """The stylesheets of the document, those that they import, and the redirects to them.
 
-    One that the load event does not wait for came after it, and what is painted does not wait for it either.
+    A stylesheet that does not block the load event was requested after it, and painting does not wait for it.
     """
     documents, found = _documents(page), set[int]()
     for index, resource in enumerate(page.resources):
@@ -162,7 +162,7 @@ def _stylesheets(page: Page) -> set[int]:
 
 
 def _before_stylesheets(page: Page) -> set[int]:
-    """Stylesheets, what asks for them, and the scripts that hold the parser before them."""
+    """Stylesheets, their initiators, and the scripts that block the parser before them."""
     found: set[int] = set()
     waiting = [*_documents(page), *_stylesheets(page)]
     while waiting:

@@ -1,4 +1,4 @@
-"""What a gate found: verdicts, changes, budgets, what it cannot see; as JSON, and as an exit code."""
+"""The result of a gate: verdicts, changes, budgets, and what it cannot see; as JSON and as an exit code."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ FORMAT = "firstflight-gate/1"
 
 @dataclass(frozen=True)
 class GateResult:
-    """What a gate found.
+    """The result of a gate.
 
     Attributes:
-        base: The base, as it was named.
-        head: The head, as it was named.
-        changes: What changed between them.
+        base: The base, as the user named it.
+        head: The head, as the user named it.
+        changes: The changes from base to head.
         verdicts: One for each network and engine.
-        budgets: What became of each line of the budget.
+        budgets: The result of each line of the budget.
         tolerance_ms: Tolerance of a difference, ms.
-        noise_ms: Times of a request that differ by no more are taken as equal, ms.
-        caption: What all loads have in common, in words.
+        noise_ms: Times of a request that differ by at most this count as equal, ms.
+        caption: The settings of all loads, in words.
         unseen: What this gate cannot see, a sentence each.
     """
 
@@ -49,7 +49,7 @@ class GateResult:
 
     @property
     def disagreements(self) -> list[str]:
-        """A sentence for each network on which the two clocks say different things of the page load."""
+        """A sentence for each network on which the two engines disagree about the page load."""
         said: dict[str, list[Metric]] = {}
         for verdict in self.verdicts:
             said.setdefault(verdict.network, []).extend(m for m in verdict.metrics if m.name == "plt")
@@ -63,16 +63,16 @@ class GateResult:
 
     @property
     def over(self) -> list[Held]:
-        """The lines of the budget that do not hold."""
+        """The lines of the budget that are exceeded."""
         return [held for held in self.budgets if held.is_over]
 
     @property
     def exit_code(self) -> int:
-        """0: the gate holds; 1: it does not."""
+        """0: the gate passes; 1: it fails."""
         return 1 if self.is_slower or self.over else 0
 
     def to_json(self) -> dict[str, object]:
-        """As `docs/gate.md` describes it."""
+        """The result in the form of `docs/gate.md`."""
         return {
             "format": FORMAT,
             "holds": self.exit_code == 0,
@@ -102,8 +102,8 @@ def unseen(page: Page, engines: list[str], recordings: int) -> tuple[str, ...]:
 
     Args:
         page: The base.
-        engines: Those that loaded it.
-        recordings: Of the side that has fewer.
+        engines: The engines that loaded it.
+        recordings: Number of recordings of the side that has fewer.
     """
     is_recorded = any(resource.cpu_ms > AT_ONCE_MS for resource in page.resources)
     said = [_CPU_TIMES if is_recorded else _NO_CPU_TIMES]
@@ -173,7 +173,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def same_within(verdict: Verdict) -> float | None:
-    """The largest difference of a moment where the verdict is that they are the same, ms."""
+    """The largest difference of a moment, ms, if the verdict is `same`; else `None`."""
     if verdict.verdict != SAME:
         return None
     return max(abs(metric.difference_ms) for metric in verdict.metrics)

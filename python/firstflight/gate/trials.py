@@ -1,7 +1,8 @@
-"""The gate's loads: pairs of base and head on a network, and on the virtual clock what each change costs.
+"""The gate's loads: pairs of base and head on a network, and the cost of each change on the virtual clock.
 
-What a change costs is what undoing it alone saves, and what it adds as the only change: where two changes
-delay the same moment side by side, undoing either saves nothing, and each alone costs its time.
+A change costs the time that undoing it alone saves, and the time that it adds as the only change. Both are
+needed: if two changes delay the same moment in parallel, undoing one of them saves nothing, but each alone
+costs its time.
 """
 
 from __future__ import annotations
@@ -36,25 +37,25 @@ from firstflight.results.schema import is_drawn
 from firstflight.text import plural
 
 MOST_TRIED = 12
-"""Changes that are undone one at a time, largest first; the others together."""
+"""How many changes are undone one at a time, the largest first; the others are undone together."""
 
 FEW_PAIRS, MANY_PAIRS = 11, 21
-"""Pairs of loads on a virtual clock: on a network without randomness, and on one that draws lots."""
+"""Pairs of loads on a virtual clock: on a network without randomness, and on a random one."""
 
 _PAIRS_OF_COSTS = 3
 
 SPREAD = 0.05
-"""RTT and rates of the pairs after the first differ from the network's by up to this share."""
+"""RTT and rates of the pairs after the first differ from the network's by at most this fraction."""
 
 Chance = Literal["none", "lots", "kernel"]
 
 Pair = tuple[LoadRecord, LoadRecord]
-"""A load of the base and one of the head, alike in all else."""
+"""A load of the base and one of the head that differ in nothing else."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """A path by name, with the plan that makes one load on it."""
+    """A named path, with the plan that makes one load on it."""
 
     name: str
     plan: Plan
@@ -68,12 +69,12 @@ class Network:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a change costs on a network.
+    """The cost of a change on a network.
 
     Attributes:
         change: The change.
-        undone_ms: By how much each moment is earlier without it.
-        alone_ms: By how much each moment is later if it is the only change.
+        undone_ms: By how much each moment is earlier without the change, ms.
+        alone_ms: By how much each moment is later if it is the only change, ms.
         is_on_path: Whether the load event waits for its requests.
     """
 
@@ -84,7 +85,7 @@ class Cost:
 
     @property
     def ms(self) -> float:
-        """By how much it delays the moment that it delays most, ms; negative: it makes some earlier."""
+        """Its largest delay of any moment, ms. Negative: it delays none and makes some earlier."""
         found = [*self.undone_ms.values(), *self.alone_ms.values()]
         most = max(found, default=0.0)
         return most if most > 0 else min(found, default=0.0)
@@ -95,12 +96,12 @@ class Trial:
     """Loads on a network.
 
     Attributes:
-        pairs: Loads of both sides; one where nothing changed.
-        moments: Their moments; of loads on the real kernel the load event alone.
-        chance: Why the loads of a side differ: only by their paths, by lots that the network draws, or as
-            loads on the real kernel do.
-        costs: What changes cost, most first.
-        others_ms: By how much the load event is earlier without the changes that are not in `costs`.
+        pairs: Loads of both sides; a single pair if nothing changed.
+        moments: The moments of each pair; on the real kernel only the load event.
+        chance: Why the loads of a side differ: only by their paths, by random draws of the network, or by the
+            real kernel.
+        costs: The cost of each change, the largest first.
+        others_ms: By how much the load event is earlier without the changes that are not in `costs`, ms.
     """
 
     pairs: list[Pair]
@@ -111,14 +112,14 @@ class Trial:
 
 
 def networks(names: Sequence[str], keys: dict[str, object]) -> list[Network]:
-    """The paths of these names.
+    """The networks of these names.
 
     Args:
         names: Presets, or TOML files of path keys.
-        keys: Other keys of a plan, as flags hold them.
+        keys: Other keys of a plan, in the form of flags.
 
     Raises:
-        UsageError: There is no such path, it is several, or a key is wrong.
+        UsageError: There is no such path, a name has several paths, or a key is wrong.
     """
     found: dict[str, Network] = {}
     for name in names:
@@ -135,12 +136,12 @@ def networks(names: Sequence[str], keys: dict[str, object]) -> list[Network]:
 
 
 class Trials:
-    """Loads of the base, of the head, and of what lies between.
+    """Loads of the base, of the head, and of the base with some of the changes.
 
     Args:
-        changes: What changed from base to head.
-        head_seed: Added to the seed of the head's loads. With 0 losses and delays are drawn alike for both
-            sides, as long as they send the same packets: what differs is then due to the change.
+        changes: The changes from base to head.
+        head_seed: Added to the seed of the head's loads. With 0, losses and delays are drawn alike for both
+            sides as long as they send the same packets. Differences are then due to the change.
     """
 
     def __init__(self, changes: Changes, head_seed: int = 0) -> None:
@@ -159,12 +160,12 @@ class Trials:
     def simulated(self, network: Network, first: Trial | None = None) -> Trial:
         """Pairs on the virtual clock.
 
-        A packet more may cost a page a whole round trip, or save it one, where two requests race for a
-        connection. So pairs are loaded on paths close to the network's, on which such races end either way.
+        One more packet may cost a page a whole round trip, or save it one, if two requests race for a
+        connection. So pairs are loaded on paths close to the network's, where such races end differently.
 
         Args:
             network: The network.
-            first: The first few pairs, if they did not suffice.
+            first: The first few pairs, if they were not enough.
         """
         count = MANY_PAIRS if first or network.is_drawn else FEW_PAIRS
         known = first or Trial([], [], "lots" if network.is_drawn else "none")
@@ -181,12 +182,12 @@ class Trials:
         return replace(known, pairs=[*known.pairs, *pairs], moments=[*known.moments, *both])
 
     def with_costs(self, network: Network, trial: Trial) -> Trial:
-        """Pairs of the virtual clock with the costs of the changes."""
+        """The trial on the virtual clock with the cost of each change."""
         costs, others_ms = self._costs(network, trial.pairs[0], trial.moments[:_PAIRS_OF_COSTS])
         return replace(trial, costs=costs, others_ms=others_ms)
 
     def emulated(self, several: Sequence[Network], observer: Observer) -> list[list[Pair]]:
-        """Pairs on the real kernel for each network: each in random order, several loads at a time.
+        """Pairs on the real kernel for each network; each pair in random order, several loads at a time.
 
         Raises:
             PageInputError: A page has more origins than a laboratory can have.
@@ -224,7 +225,7 @@ class Trials:
         return self.base, self.head
 
     def _open(self, versions: Iterable[Version]) -> None:
-        """Makes pages ready to be loaded from several threads; equal pages of stylesheets are one."""
+        """Prepares pages so that several threads can load them. Equal reduced pages are prepared once."""
         for version in versions:
             if version.page.name not in self._opened:
                 made = render_page(version.page)
@@ -241,7 +242,7 @@ class Trials:
     def _moments_of(
         self, network: Network, version: Version, number: int, record: Record | None = None
     ) -> Moments:
-        """The moments of a load of a page; the load is made if it is not given."""
+        """The moments of a load of a page. If `record` is not given, the load is made."""
         key = (network.name, version.page.name, number)
         if key not in self._moments:
             page, render = self._opened[version.page.name]
@@ -301,7 +302,7 @@ class Trials:
         return tuple(sorted(costs, key=lambda cost: abs(cost.ms), reverse=True)), others_ms
 
     def _version(self, made: Sequence[Change]) -> Version:
-        """The base with some of the changes; each made once for all networks, base and head among them."""
+        """The base with some of the changes. Each is made once for all networks, also base and head."""
         ordered = tuple(change for change in self.changes.found if change in made)
         if ordered not in self._between:
             name = f"between-{len(self._between)}"
@@ -310,7 +311,7 @@ class Trials:
 
 
 def _near(network: Network, number: int) -> Path:
-    """The path of a pair: the network's own for the first, others close to it, the same for both sides."""
+    """The path of a pair, the same for both sides: the network's own for the first, else one close to it."""
     path = network.path
     if number == 0:
         return path
@@ -327,7 +328,7 @@ def _near(network: Network, number: int) -> Path:
 
 
 def _later(late: Sequence[Moments], early: Sequence[Moments]) -> Differences:
-    """By how much each moment is later, the median of pairs, ms."""
+    """By how much each moment is later, ms, as the median of pairs."""
     pairs = list(zip(early, late, strict=True))
     return {name: median(found.each_ms) for name in NAMES if (found := later(name, pairs))}
 
@@ -353,7 +354,7 @@ def _load(engine: Engine, network: Network, page: LoadedPage, number: int, more_
     """One load on the virtual clock.
 
     Raises:
-        ExperimentError: It failed.
+        ExperimentError: The load failed.
     """
     kept: list[Record] = []
     planned = _planned(network, page.page, "simulate", number, more_seed)
@@ -372,7 +373,7 @@ def _refuse_failed(record: Record) -> None:
 
 
 class _Taken:
-    """Takes the loads of the real kernel from several threads, the last attempt of each."""
+    """Collects the loads of the real kernel from several threads; keeps the last attempt of each."""
 
     def __init__(self, observer: Observer) -> None:
         self.records: dict[str, Record] = {}
@@ -380,7 +381,7 @@ class _Taken:
         self._failures = Counter[str]()
 
     def attempts(self, planned: PlannedLoad) -> int:
-        """None before this run."""
+        """0: no load was made before this run."""
         del planned
         return 0
 
@@ -389,7 +390,7 @@ class _Taken:
 
         Raises:
             ExperimentError: The load failed.
-            LabError: The laboratory failed as often as it may.
+            LabError: The laboratory failed `MAX_FAILURES` times for one load.
         """
         name = record["load"]["load_id"]
         if is_instrument_failure(record):
@@ -402,7 +403,7 @@ class _Taken:
             self._observer.advance()
 
     def warn(self, planned: int) -> None:
-        """Says how many loads the relay was late in, after all their attempts."""
+        """Warns how many loads still had a late relay in their last attempt."""
         late = sum(bool(record["relay"].get("late")) for record in self.records.values())
         if late:
             self._observer.warn(

@@ -1,4 +1,4 @@
-"""What an experiment is made of: plan, treatments, paths, loads, and values with units.
+"""The data of an experiment: plan, treatments, paths, loads, and values with units.
 
-Frozen data, no I/O; imports nothing of ours but errors.
+Frozen data without I/O. Of firstflight it imports only errors.
 """

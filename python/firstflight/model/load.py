@@ -1,4 +1,4 @@
-"""One load as it is planned: the page, the path, and everything else that defines it."""
+"""One planned load: the page, the path, and everything else that defines it."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from firstflight.model.what_if import TODAY, WhatIf
 
 @dataclass(frozen=True)
 class Transport:
-    """What every TCP connection has at both ends: initial window (segments) and congestion control."""
+    """Settings of every TCP connection at both ends: initial window (segments) and congestion control."""
 
     initial_window: int = 10
     congestion_control: str = "cubic"
 
     def to_json(self) -> dict[str, object]:
-        """The form in which an engine takes it."""
+        """The JSON form for an engine."""
         return {"initial_window": self.initial_window, "congestion_control": self.congestion_control}
 
 
 @dataclass(frozen=True)
 class PlannedLoad:
-    """One load to be made: its identity, its place in the run (`order`), and everything that defines it.
+    """One load to be made: its identity, its position in the run (`order`), and everything that defines it.
 
     Loads of one block share `seed`, so that every treatment gets the same random numbers.
 
     Attributes:
-        treatment: Name of its treatment; empty: it has a mode, and no other name.
-        baseline: Name of the treatment that its own is compared with; empty: the first of all modes.
-        compared: Plan keys in which the treatments differ: what the load is held to in addition to its mode.
-        version: Which version of the page, where treatments load several; empty: there is one.
+        treatment: Name of its treatment; empty: only the mode names it.
+        baseline: Name of the treatment that it is compared with; empty: the first of all modes.
+        compared: Plan keys in which treatments differ. The load is checked against these in addition to its
+            mode.
+        version: The version of the page, if treatments load several; empty: there is one.
     """
 
     load_id: str
@@ -68,16 +69,16 @@ class PlannedLoad:
 
     @property
     def recording(self) -> str:
-        """The name of the page that it loads: of `page`, or of that version of it."""
+        """The name of the page that it loads: `page`, or a version of it."""
         return recording_name(self.page, self.version)
 
     @property
     def transport(self) -> Transport:
-        """What every connection has."""
+        """Settings of every connection."""
         return Transport(self.initial_window, self.congestion_control)
 
     def columns(self) -> dict[str, object]:
-        """What the loads table says of it (`firstflight.results.LOADS`): all but what came of the load."""
+        """Its columns of the loads table (`firstflight.results.schema.LOADS`), except the results."""
         named = {name: getattr(self, name) for name in _COLUMNS_BY_NAME}
         treatment = {"treatment": self.treatment or self.mode, "baseline": self.baseline or PLAIN}
         return {**named, **self.path.columns(), **treatment, "what_if": str(self.what_if)}
@@ -89,14 +90,14 @@ _COLUMNS_BY_NAME = sorted(
 
 
 _LONGEST_NAME = 100
-"""Characters that the name of a page may have (`crates/page/src/validate.rs`)."""
+"""Longest name of a page, characters (`crates/page/src/validate.rs`)."""
 
 
 def recording_name(page: str, version: str) -> str:
-    """The name of a version of a page, as its profile has it; that of the page where it has one alone.
+    """The name of a version of a page, as in its profile; without a version, the name of the page.
 
     Args:
-        page: Name of the page, which its versions have in common.
+        page: Name of the page.
         version: As in the loads table; empty: there is one.
     """
     return f"{page[: _LONGEST_NAME - len(version) - 2]}--{version}" if version else page

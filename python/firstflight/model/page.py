@@ -1,7 +1,7 @@
-"""A page, as Python sees it, and what an experiment needs of it: a mirror of `crates/page/src/model.rs`.
+"""A page in Python, and the parts of it that an experiment needs: a mirror of `crates/page/src/model.rs`.
 
-Rust is the one validator: a `Page` comes from JSON that `_core.check_page` has accepted, and goes back
-through it.
+Only Rust validates pages: a `Page` is made from JSON that `_core.check_page` accepted, and is written through
+it.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ FORMAT = "firstflight-profile/1"
 Kind = Literal["document", "frame", "style", "script", "font", "xhr", "image", "other"]
 Via = Literal["parser", "style", "script", "redirect"]
 Headers: TypeAlias = tuple[tuple[str, str], ...]
-# Bounds of "small": one segment, and the ten segments of an initial window (RFC 6928).
+# Limits of "small": one segment, and the ten segments of an initial window (RFC 6928).
 ONE_SEGMENT_BYTES = 1_400
 INITIAL_WINDOW_BYTES = 14_600
 LONGEST_MS = 600_000.0
-"""As `crates/page/src/validate.rs` has it."""
+"""As in `crates/page/src/validate.rs`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Initiator:
-    """Who discovers a resource, and when.
+    """How a resource is discovered, and when.
 
     Attributes:
         resource: Index of the discovering resource.
-        via: How it is discovered.
-        at_byte: With `via` = `parser`: bytes of the initiator's body that must have arrived, on the wire.
-        after: Index of a resource that has to be done with, too, before the request: a script that holds the
-            parser; None if there is none.
-        delay_ms: Time that passes between discovery, or `after`, and request, ms.
-        inferred: Whether a rule of the importer decided, not the recording.
+        via: The way of its discovery.
+        at_byte: With `via` = `parser`: bytes of the initiator's body, on the wire, that must have arrived.
+        after: Index of another resource that must be finished before the request, such as a script that
+            blocks the parser; `None`: there is none.
+        delay_ms: Time between discovery, or the end of `after`, and request, ms.
+        inferred: Whether a rule of the importer chose the initiator, not the recording.
     """
 
     resource: int
@@ -70,7 +70,7 @@ class Resource:
 
     @property
     def origin(self) -> str:
-        """Scheme, host and, where it is not the scheme's own, port."""
+        """Scheme, host and, if it is not the default, port."""
         parts = urlsplit(self.url)
         default = 443 if parts.scheme == "https" else 80
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
@@ -85,7 +85,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A reference that no recording answers: listed, never requested."""
+    """A reference that no recorded response answers: it is listed, but never requested."""
 
     url: str
     reason: str
@@ -93,16 +93,16 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """How far a host was when the page was recorded, and what it spoke. Times in ms; 0: not recorded.
+    """What the recording shows of a host. Times in ms; 0: not recorded.
 
     Attributes:
         host: Its name.
         rtt_ms: Round-trip time.
-        lookup_ms: Lookup of its name.
-        http: Version of HTTP over TLS; None where it was not recorded.
-        tls_trips: Round trips of a full handshake of TLS: 2 or 1.
-        verify_ms: What that took beyond its round trips.
-        carrier: The host whose connection of HTTP/2 carried its requests too; None: its own did.
+        lookup_ms: Time to look its name up.
+        http: Version of HTTP over TLS; `None`: not recorded.
+        tls_trips: Round trips of a full TLS handshake: 2 or 1.
+        verify_ms: Time of the handshake in addition to its round trips.
+        carrier: The host whose connection of HTTP/2 carried its requests too; `None`: it had its own.
     """
 
     host: str
@@ -116,7 +116,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The access link that a page was recorded over: its own round trip (ms) and rates (bit/s)."""
+    """The access link of a recording: its own round-trip time (ms) and rates (bit/s)."""
 
     rtt_ms: float
     down_bps: int
@@ -211,7 +211,7 @@ class Page:
 
 
 def _members(record: object) -> dict[str, Any]:
-    """A dataclass for `json.dumps`, which asks again for those in it: no copy of it is made."""
+    """A dataclass for `json.dumps`, which calls this again for nested ones, so that nothing is copied."""
     return {name: getattr(record, name) for name in record.__dataclass_fields__}  # type: ignore[attr-defined]
 
 
@@ -222,7 +222,7 @@ def _resource(entry: dict[str, Any]) -> Resource:
 
 @dataclass(frozen=True, slots=True)
 class Spare:
-    """An answer in the recording that is not of the page: its browser had it cached, or did without."""
+    """A recorded response that is not part of the page: the browser had it cached, or did not need it."""
 
     url: str
     mime: str
@@ -255,8 +255,8 @@ class LoadedPage:
 def strip(page: Page) -> Page:
     """The profile of an archive's page.
 
-    A `Page` never holds content: what makes an archive is `LoadedPage.bodies`. Without them the bodies are
-    synthesised, so the profile is the same page under its own name, checked once more.
+    A `Page` has no content: the content of an archive is in `LoadedPage.bodies`. Without them the bodies are
+    synthesised, so the profile is the same page under its own name, checked again.
     """
     return Page.from_json(page.to_json(), place=page.name)
 
@@ -277,8 +277,8 @@ class PageDescription:
         kinds: Resources of each kind.
         blocking: Resources that the load event waits for.
         missing: References that no recording answers.
-        recorded: Initiators that the recording tells, by itself or by what its bodies refer to.
-        inferred: Initiators that a rule of the importer decided.
+        recorded: Initiators that the recording has itself, or that its bodies show.
+        inferred: Initiators that a rule of the importer chose.
         one_segment_share: Share of responses (header and body) of at most 1,400 bytes.
         initial_window_share: Share of responses of at most 14,600 bytes.
     """
@@ -344,11 +344,11 @@ def _heaviest_chain(page: Page) -> list[int]:
 
 
 def paced(page: Page, *, server_time: bool = True, processing: float = 1.0) -> Page:
-    """`page` with other times than those of its recording.
+    """`page` with changed times.
 
     Args:
-        page: As it was recorded.
-        server_time: Whether servers and the main thread take any time; pauses (`delay_ms`) stay in any case.
+        page: The page as recorded.
+        server_time: Whether servers and the main thread take time; pauses (`delay_ms`) are kept in any case.
         processing: Factor on the main thread's time (`cpu_ms`) and on pauses.
     """
     if server_time and processing == 1:

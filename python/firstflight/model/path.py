@@ -1,4 +1,4 @@
-"""The path between client and origins: what packets cross, as plans write it and engines take it."""
+"""The path between client and origins, in the forms of plans and of engines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BYTES = {"MB": 10**6, "kB": 10**3, "B": 1}
 
 @dataclass(frozen=True)
 class Queue:
-    """The queue in front of a link; exactly one of the four is set.
+    """The queue in front of a link; exactly one of the four attributes is set.
 
     Attributes:
         packets: The most packets.
@@ -32,11 +32,11 @@ class Queue:
 
     @property
     def is_managed(self) -> bool:
-        """Whether it drops packets before it is full."""
+        """Whether it is an active queue management, which may drop packets before the queue is full."""
         return self.name in {"codel", "pie"}
 
     def holds_bytes(self, rate_bps: int) -> float:
-        """The most that waits in front of a link with this rate, in packets of 1,500 bytes."""
+        """The most bytes that wait in front of a link with this rate, for packets of 1,500 bytes."""
         if self.packets is not None:
             return 1500 * self.packets
         if self.ms is not None:
@@ -44,7 +44,7 @@ class Queue:
         return self.bytes or math.inf
 
     def __str__(self) -> str:
-        """As a plan has it: `1000p`, `64kB`, `100ms` or its name."""
+        """In the form of a plan: `1000p`, `64kB`, `100ms` or its name."""
         if self.name is not None:
             return self.name
         if self.packets is not None:
@@ -56,7 +56,7 @@ class Queue:
         return f"{size // factor}{unit}"
 
     def to_json(self) -> dict[str, int] | str:
-        """The form in which an engine takes it."""
+        """The JSON form for an engine."""
         if self.name is not None:
             return self.name
         limits = {"packets": self.packets, "bytes": self.bytes, "ms": self.ms}
@@ -65,13 +65,13 @@ class Queue:
 
 @dataclass(frozen=True)
 class Trace:
-    """When a link delivers, as Mahimahi records it. With the same times they are equal, whatever their names.
+    """The times at which a link delivers, in Mahimahi's format. Traces with the same times are equal.
 
     Attributes:
-        name: Of the file that it was read from.
+        name: Name of its file.
         text: A time in ms per line; docs/path.md says more.
-        mean_bps: What it delivers in the mean, bit/s.
-        lasts_ms: When it begins again, ms.
+        mean_bps: Its mean rate, bit/s.
+        lasts_ms: After this time it repeats, ms.
     """
 
     name: str = field(compare=False)
@@ -81,11 +81,11 @@ class Trace:
 
     @cached_property
     def sha256(self) -> str:
-        """Of its times, in hexadecimal."""
+        """Digest of its times, in hexadecimal."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def __str__(self) -> str:
-        """Its file's name and the first digits of its digest: traces with other times never have one name."""
+        """Its file's name and the first digits of its digest, so that names of traces are unique."""
         return f"{self.name} {self.sha256[:12]}"
 
     def describe(self) -> dict[str, object]:
@@ -96,17 +96,17 @@ class Trace:
 
 @dataclass(frozen=True)
 class Middlebox:
-    """A middlebox on paths to origins: what it does to packets, and the probability that a path has it."""
+    """A middlebox on paths to origins: its effect on packets, and the probability that a path has it."""
 
     kind: str
     share: float = 1.0
 
     def __str__(self) -> str:
-        """As a plan has it: `drop-data`, or with the share of paths `drop-data:0.3`."""
+        """In the form of a plan: `drop-data`, or with the share of paths `drop-data:0.3`."""
         return self.kind if self.share == 1 else f"{self.kind}:{self.share!r}"
 
     def to_json(self) -> dict[str, object]:
-        """The form in which an engine takes it."""
+        """The JSON form for an engine."""
         return {"kind": self.kind, "share": self.share}
 
 
@@ -118,7 +118,7 @@ class Burst:
     loss: float = 1.0
 
     def to_json(self) -> dict[str, float]:
-        """The form in which an engine takes it."""
+        """The JSON form for an engine."""
         return {"packets": self.packets, "loss": self.loss}
 
 
@@ -213,17 +213,17 @@ MIDDLEBOXES = (
     "drop-early-data",
     "drop-cut-hello",
 )
-"""What a middlebox may do to a SYN, a ClientHello or datagrams; docs/lab.md says each."""
+"""Effects of a middlebox on a SYN, a ClientHello or datagrams; docs/lab.md explains each."""
 
 OF_QUIC = ("drop-udp", "drop-large-udp", "limit-udp")
-"""Middleboxes that QUIC meets, and no other protocol."""
+"""Middleboxes that affect only QUIC."""
 
 OF_TLS = ("drop-early-data", "drop-cut-hello")
-"""Middleboxes that TLS over TCP meets, and no other protocol."""
+"""Middleboxes that affect only TLS over TCP."""
 
 
 def parse_queue(value: object) -> Queue:
-    """Reads a queue: packets (`1000p`), bytes (`64kB`; k is 1,000), a wait (`100ms`), or a name."""
+    """Parses a queue: packets (`1000p`), bytes (`64kB`; k is 1,000), a wait (`100ms`), or a name."""
     if isinstance(value, Queue):
         return value
     text = value.strip().lower() if isinstance(value, str) else ""
@@ -244,7 +244,7 @@ def parse_queue(value: object) -> Queue:
 
 
 def parse_middlebox(value: object) -> Middlebox | None:
-    """Reads a middlebox: what it does, and the share of paths that have it; `None` is `off`.
+    """Parses a middlebox: its effect, and the share of paths that have it; `None` for `off`.
 
     >>> parse_middlebox("strip-option:0.3")
     Middlebox(kind='strip-option', share=0.3)
@@ -285,7 +285,7 @@ TRACES_FOLDER = "traces"
 
 
 def parse_trace(value: object) -> Trace | None:
-    """A trace that was read, or `off`, which is `None`; `experiment.plan_file` reads those that are named."""
+    """Accepts a trace, or `off`, which becomes `None`; `experiment.plan_file` reads the files of traces."""
     if value in (None, "off"):
         return None
     if isinstance(value, Trace):
@@ -294,5 +294,5 @@ def parse_trace(value: object) -> Trace | None:
 
 
 def write_trace(way: str) -> Callable[[Trace | None], str]:
-    """Where a results folder keeps the trace of that way, `down` or `up`, as its plan names it."""
+    """The file name of that direction's trace, `down` or `up`, in the plan of a results folder."""
     return lambda trace: f"{TRACES_FOLDER}/{way}/{trace.name}.gz" if trace else "off"

@@ -1,8 +1,8 @@
-"""What is compared: treatments, the first of which is the baseline; modes of transport; cookie states.
+"""What is compared: treatments, of which the first is the baseline; modes of transport; cookie states.
 
 A treatment is a name and the plan keys in which it differs. `mode`, `compare` and `[[treatment]]` of a plan
-define treatments; nothing but `MODES` knows the modes by name. Flags and TOML write them as
-`initial_window=10,32`, and as tables.
+define treatments. Only `MODES` knows the modes by name. Flags write treatments as `initial_window=10,32`,
+TOML as tables.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import Any, Final, Literal
 from firstflight.model.units import BadValueError, parse_number, parse_whole, quoted
 
 PAGE = "page"
-"""The key in which treatments load versions of one page, each from a PAGE of its own."""
+"""The plan key with which treatments load versions of one page, each from its own PAGE."""
 
 ModeName = Literal["tcp", "tfo", "tls12", "resumption", "early-data", "tfo+early-data", "quic", "quic-0rtt"]
-"""A mode of transport, as plans name it; `MODES` says what each is."""
+"""A mode of transport, as plans name it; `MODES` describes each."""
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A mode of transport: what rides in the first flight of a repeat visit.
+    """A mode of transport: what the first flight of a repeat visit carries.
 
     Attributes:
-        name: As in plans and tables.
-        phrase: As sentences name it, after a page load time.
+        name: Its name in plans and tables.
+        phrase: Its name in sentences, after a page load time.
         fast_open: Whether the SYN carries data, so that cookies matter.
-        secure: Whether it is a way to speak TLS, so that it needs https origins.
-        sessions: Whether the client has a session of TLS 1.3 to resume for every origin; cookie states are
-            those of sessions too.
-        early_data: Whether safe requests go with the ClientHello.
-        quic: Whether https origins are spoken to over QUIC and HTTP/3.
+        secure: Whether it is a way to use TLS, so that it needs https origins.
+        sessions: Whether the client has a TLS 1.3 session to resume for every origin; cookie states then
+            apply to sessions too.
+        early_data: Whether safe requests are sent as early data.
+        quic: Whether https origins are requested over QUIC and HTTP/3.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Mode:
 
 
 PLAIN: Final = "tcp"
-"""The mode in which nothing rides in the first flight: the baseline of results that do not name theirs."""
+"""The mode whose first flight carries nothing: the baseline of results that do not name theirs."""
 
 FAST_OPEN: Final = "tfo"
 """The mode with TCP Fast Open."""
@@ -73,10 +73,10 @@ MODES = {
         Mode("quic-0rtt", "with 0-RTT", secure=True, sessions=True, early_data=True, quic=True),
     )
 }
-"""All modes by name, in the order in which tables and choices have them."""
+"""All modes by name, in the order of tables and choices."""
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
-"""The methods of requests that the clients here send as early data (RFC 8470, section 4)."""
+"""The methods of requests that clients send as early data (RFC 8470, section 4)."""
 
 IMPAIRMENTS = (
     "loss",
@@ -116,10 +116,10 @@ DIFFER = (
 """The plan keys in which treatments may differ."""
 
 _OF_FAST_OPEN = {"cookies", "middlebox", "what_if"}
-"""Keys that change nothing, or little, for loads without Fast Open."""
+"""Keys that change little or nothing for loads without Fast Open."""
 
 _ROLE_FROM = 9
-"""Names of so many characters are too long to head a column."""
+"""Names of this many characters are too long for a column heading."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ class Treatment:
     """A name and the plan keys in which a treatment differs.
 
     Attributes:
-        name: As in tables; unique in its plan.
-        keys: Plan keys with values as TOML holds them.
+        name: Its name in tables; unique in its plan.
+        keys: Plan keys with values as in TOML.
     """
 
     name: str
@@ -136,12 +136,12 @@ class Treatment:
 
     @classmethod
     def of(cls, name: str, keys: Mapping[str, object]) -> Treatment:
-        """A treatment of these keys."""
+        """A treatment with these keys."""
         return cls(name, tuple((key, tuple(v) if isinstance(v, list) else v) for key, v in keys.items()))
 
     @property
     def id(self) -> str:
-        """The name as load ids have it."""
+        """The name as used in load ids."""
         return self.name.replace(":", "")
 
     def to_keys(self) -> dict[str, object]:
@@ -149,12 +149,12 @@ class Treatment:
         return {key: list(value) if isinstance(value, tuple) else value for key, value in self.keys}
 
     def to_toml(self) -> dict[str, object]:
-        """As a `[[treatment]]` table."""
+        """The treatment as a `[[treatment]]` table."""
         return {"name": self.name, **self.to_keys()}
 
 
 def mode_of(treatments: tuple[Treatment, ...]) -> str:
-    """The mode of treatments of a plan that names none: with Fast Open where they differ in what needs it."""
+    """The mode of treatments if the plan names none: with Fast Open if they differ in keys that need it."""
     needs_fast_open = any(key in _OF_FAST_OPEN for treatment in treatments for key, _ in treatment.keys)
     return FAST_OPEN if needs_fast_open else PLAIN
 
@@ -169,24 +169,24 @@ def phrase(name: str) -> str:
 
 
 def column_name(name: str, role: str) -> str:
-    """The treatment at the head of a column: its name, or what it is in the comparison if that is long."""
+    """The treatment as a column heading: its name or, if that is long, its role in the comparison."""
     name = short_name(name)
     return name if 0 < len(name) < _ROLE_FROM else role
 
 
 def short_name(name: str) -> str:
-    """A treatment's name; that of a version of a page alone."""
+    """A treatment's name; for a version of a page, only the version's name."""
     return name.removeprefix(_OF_PAGE)
 
 
 _OF_PAGE = f"{PAGE}="
-"""How the names of treatments begin that `compare` makes of versions of a page."""
+"""Prefix of the names of treatments that `compare` makes of versions of a page."""
 
 _LONGEST_VERSION = 40
 
 
 def version_names(pages: Sequence[str]) -> dict[str, str]:
-    """A short name for each version of a page: its file's, with as many folders as tell them apart.
+    """A short name for each version of a page: its file's name, with as many folders as distinguish it.
 
     Args:
         pages: PAGEs, distinct.
@@ -207,7 +207,7 @@ _NO_PART = ("", ".", "http:", "https:")
 
 
 def _version_name(parts: Sequence[str]) -> str:
-    """Characters that the name of a page may have, too."""
+    """A name of characters that are also valid in the name of a page."""
     return re.sub(r"[^A-Za-z0-9._-]+", "_", "-".join(parts))[:_LONGEST_VERSION]
 
 
@@ -226,7 +226,7 @@ _ELSEWHERE = {
 
 
 def parse_compare(value: object) -> str:
-    """Reads `KEY=A,B,...`, and gives it in one way of writing; or `off`.
+    """Parses `KEY=A,B,...` into its normal form; or `off`.
 
     >>> parse_compare("keep-alive = yes, no")
     'keep_alive=true,false'
@@ -252,7 +252,7 @@ def parse_compare(value: object) -> str:
 
 
 def compared(compare: str) -> tuple[Treatment, ...]:
-    """The treatments of `compare`, as `parse_compare` gives it: one for each value, named after it."""
+    """The treatments of `compare`, from `parse_compare`: one for each value, named after it."""
     if compare == "off":
         return ()
     key, _, values = compare.partition("=")
@@ -266,7 +266,7 @@ def compared(compare: str) -> tuple[Treatment, ...]:
 
 
 def parse_treatments(value: object) -> tuple[Treatment, ...]:
-    """Reads `[[treatment]]` tables.
+    """Parses `[[treatment]]` tables.
 
     >>> parse_treatments([{"name": "old", "initial_window": 3}])
     (Treatment(name='old', keys=(('initial_window', 3),)),)
@@ -308,7 +308,7 @@ def _treatment(table: object, hint: str) -> Treatment:
 
 
 def pages_named(compare: object, tables: object) -> list[str]:
-    """The PAGEs of the versions that treatments load; none where `compare` and tables cannot be read."""
+    """The PAGEs of the versions that treatments load; empty if `compare` and tables cannot be parsed."""
     try:
         treatments = parse_treatments(tables) or compared(parse_compare(compare))
     except BadValueError:
@@ -342,16 +342,16 @@ def _names_differ(treatments: list[Treatment]) -> None:
 
 
 OF_TICKETS = ("expired", "no-early-data", "too-early")
-"""States of TLS tickets alone; cookies are warm."""
+"""States of TLS tickets alone; with them cookies are warm."""
 
 COOKIES = ("warm", "cold", "stale", "backup", "moved", "nat", "cookieless", *OF_TICKETS)
-"""Cookie states, in addition to `warm:SHARE` and `pool:SERVERS`; docs/lab.md says each."""
+"""Cookie states, in addition to `warm:SHARE` and `pool:SERVERS`; docs/lab.md explains each."""
 
 _MOST_SERVERS = 16
 
 
 def parse_cookies(value: object) -> str:
-    """Reads a cookie state, and gives it as it is written shortest.
+    """Parses a cookie state into its shortest form.
 
     >>> parse_cookies("warm:0.50")
     'warm:0.5'

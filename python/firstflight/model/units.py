@@ -1,7 +1,7 @@
-"""Values as flags (text) and TOML (text, numbers, arrays) hold them, with their units; and back.
+"""Parses and writes values with units, from flags (text) and TOML (text, numbers, arrays).
 
-Every `parse_*` raises `BadValueError`. Every `write_*` gives the shortest text that parses to the same value,
-for plan files, load names and tables.
+Every `parse_*` raises `BadValueError`. Every `write_*` returns the shortest text that parses to the same
+value, for plan files, load names and tables.
 """
 
 import difflib
@@ -19,11 +19,11 @@ _BITS = {"gbit": 10**9, "mbit": 10**6, "kbit": 10**3, "bit": 1}
 
 
 class BadValueError(ValueError):
-    """A value that does not mean what its key asks for.
+    """A value that is not valid for its key.
 
     Args:
-        problem: What is wrong with it, fit to follow `key: `.
-        hint: What would be right.
+        problem: What is wrong with it; the message has it after `key: `.
+        hint: What would be valid.
     """
 
     def __init__(self, problem: str, hint: str) -> None:
@@ -33,7 +33,7 @@ class BadValueError(ValueError):
 
 
 def parse_number(value: object, kind: str, hint: str, unit: str = "") -> float:
-    """Reads a finite number; `kind` names what it should have been, such as `a time in ms`."""
+    """Parses a finite number; `kind` describes it, such as `a time in ms`."""
     text = value.strip().removesuffix(unit) if isinstance(value, str) else value
     if not isinstance(text, bool) and isinstance(text, int | float | str):
         with suppress(ValueError, OverflowError):
@@ -45,16 +45,16 @@ def parse_number(value: object, kind: str, hint: str, unit: str = "") -> float:
 def number(
     kind: str, low: float, high: float, hint: str, *, unit: str = "", or_word: str = "", above: bool = False
 ) -> Callable[[object], Any]:
-    """Reads finite numbers in a range.
+    """A parser of finite numbers in a range.
 
     Args:
-        kind: What it is, such as `a time in ms`.
-        low: The least.
-        high: The most.
-        hint: What would be right.
-        unit: What a text may end in.
-        or_word: What may stand in place of a number; it is given as it is.
-        above: Whether `low` itself is out of range.
+        kind: Description of the value, such as `a time in ms`.
+        low: The smallest value.
+        high: The largest value.
+        hint: What would be valid.
+        unit: A unit that a text may end in.
+        or_word: A word that is also valid; it is returned unchanged.
+        above: Whether `low` itself is invalid.
     """
 
     def parse(value: object) -> float | str:
@@ -69,27 +69,27 @@ def number(
 
 
 def parse_rtt(value: object) -> float:
-    """A round-trip time, ms; to the nanosecond. 0: the path adds no propagation delay."""
+    """Parses a round-trip time, ms, rounded to the nanosecond. 0: the path adds no propagation delay."""
     return float(round(_rtt(value), 6))
 
 
 def parse_width(value: object) -> float | str:
-    """How wide an interval of the improvement may be, a fraction; or `off`."""
+    """Parses the width of an interval of the improvement, a fraction; or `off`."""
     percent = _width(value)
     return percent if isinstance(percent, str) else round(percent / 100, 9)
 
 
 def write_plain(value: float | str) -> float | int | str:
-    """20 rather than 20.0; a word as it is."""
+    """Writes 20 rather than 20.0; a word is unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def explain(error: ValidationError, keys: Iterable[str]) -> tuple[str, str, str]:
-    """The first thing that is wrong: its key (empty if it is no single one's), the problem, and the fix.
+    """The first error: its key (empty if it concerns several), the problem, and the fix.
 
     Args:
-        error: Of a model whose values these are.
-        keys: The model's.
+        error: The error of a model.
+        keys: The keys of the model.
     """
     details = error.errors()[0]
     key, value = str(details["loc"][0]) if details["loc"] else "", quoted(details["input"])
@@ -110,13 +110,13 @@ def explain(error: ValidationError, keys: Iterable[str]) -> tuple[str, str, str]
 
 
 def nearest(key: str, keys: Iterable[str]) -> str:
-    """A hint that names the key that was meant, or all."""
+    """A hint with the key that was probably meant, or with all keys."""
     near = difflib.get_close_matches(key.replace("-", "_"), keys, n=1)
     return f"did you mean {near[0]}?" if near else f"keys are {', '.join(keys)}"
 
 
 def parse_whole(value: object, kind: str, hint: str) -> int:
-    """Reads a whole number, exactly."""
+    """Parses an integer."""
     if isinstance(value, str) and re.fullmatch(r"\s*-?\d{1,20}\s*", value, re.ASCII):
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -125,7 +125,7 @@ def parse_whole(value: object, kind: str, hint: str) -> int:
 
 
 def parse_rate(value: object) -> int | None:
-    """Reads a rate; `None` is unlimited, a number is bit/s.
+    """Parses a rate; `None` is unlimited, a number is bit/s.
 
     >>> parse_rate("256kbit")
     256000
@@ -160,13 +160,13 @@ def write_rate(rate_bps: int | None) -> str:
 
 
 def quoted(value: object) -> str:
-    """`value` as it is named in a message, in double quotes, cut to 60 characters."""
+    """`value` in double quotes for a message, cut to 60 characters."""
     text = str(value)
     return f'"{text if len(text) <= 60 else text[:57] + "..."}"'
 
 
 def each(parse: Callable[[Any], Any] = lambda value: value) -> BeforeValidator:
-    """A list: from TOML an array or one value, from a flag text with commas."""
+    """A validator of lists: from TOML an array or one value, from a flag text with commas."""
 
     def parse_all(value: object) -> tuple[Any, ...]:
         if isinstance(value, str):
@@ -178,7 +178,7 @@ def each(parse: Callable[[Any], Any] = lambda value: value) -> BeforeValidator:
 
 
 def whole(kind: str, low: int, high: int, or_word: str = "") -> Callable[[object], Any]:
-    """Reads whole numbers in a range; as `number`."""
+    """A parser of integers in a range; as `number`."""
     hint = f"write a whole number, {low} to {high}"
 
     def parse(value: object) -> int | str:
@@ -193,7 +193,7 @@ def whole(kind: str, low: int, high: int, or_word: str = "") -> Callable[[object
 
 
 def parse_pages(value: object) -> tuple[str, ...]:
-    """Page names; not split at commas, file names may hold them. None where treatments name the pages."""
+    """Parses page names. Commas do not split them: file names may have some. Empty: treatments name them."""
     several = value if isinstance(value, list | tuple) else [value]
     return _distinct(_page(part) for part in several) if several else ()
 

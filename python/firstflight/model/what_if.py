@@ -1,6 +1,6 @@
-"""TCP Fast Open and TLS as no stack of the laboratory has them: what only the simulator does.
+"""Variants of TCP Fast Open and TLS that no stack of the laboratory has and only the simulator models.
 
-A plan writes it as `negative-cache,unproven=14600:200,syn-payload=4`.
+A plan writes them as `negative-cache,unproven=14600:200,syn-payload=4`.
 """
 
 from collections.abc import Callable
@@ -11,16 +11,17 @@ from firstflight.model.units import BadValueError, parse_whole, quoted
 
 @dataclass(frozen=True)
 class WhatIf:
-    """The differences; by default there are none. docs/what-if.md says what each means.
+    """The differences from today's protocols; by default there are none. docs/what-if.md explains each.
 
     Attributes:
         negative_cache: The client remembers where Fast Open failed: in this `load`, or on an earlier `visit`.
-        one_time_cookies: A cookie is good for one connection, and the client keeps so many of a host.
-        client_cookies: A cookie is bound to a secret of the client's, not to its address.
-        unproven_bytes: A server answers SYNs that prove nothing with so many bytes at most.
-        unproven_ms: And so long after the SYN at most, ms; None: until the handshake ends.
-        syn_payload: Segments of data that may leave with the SYN, its own among them.
-        early_data: Sessions of TLS are resumed, and so many bytes may go with the ClientHello; 0: none.
+        one_time_cookies: A cookie is valid for one connection, and the client keeps this many per host.
+        client_cookies: A cookie is bound to a secret of the client, not to its address.
+        unproven_bytes: The most bytes that a server sends before the handshake has proved the client's
+            address; `None`: none, as today.
+        unproven_ms: How long after the SYN it may send them, ms; `None`: until the handshake ends.
+        syn_payload: Segments of data that may be sent with the SYN, including its own.
+        early_data: TLS sessions are resumed, with at most this many bytes of early data; 0: none.
     """
 
     negative_cache: str | None = None
@@ -33,7 +34,7 @@ class WhatIf:
 
     @property
     def names(self) -> list[str]:
-        """What is otherwise, as a plan has it: one text each."""
+        """The differences, one text each, in the form of a plan."""
         found = []
         if self.negative_cache:
             found.append("negative-cache" + ("=visit" if self.negative_cache == "visit" else ""))
@@ -51,11 +52,11 @@ class WhatIf:
         return found
 
     def __str__(self) -> str:
-        """As a plan has it: `negative-cache,syn-payload=4`; `off` where nothing is otherwise."""
+        """In the form of a plan: `negative-cache,syn-payload=4`; `off` if there are no differences."""
         return ",".join(self.names) or "off"
 
     def to_json(self) -> dict[str, object]:
-        """The form in which the simulator takes it."""
+        """The JSON form for the simulator."""
         unproven = None
         if self.unproven_bytes is not None:
             unproven = {"bytes": self.unproven_bytes, "ms": self.unproven_ms}
@@ -70,11 +71,11 @@ class WhatIf:
 
 
 TODAY = WhatIf()
-"""Nothing is otherwise."""
+"""No differences."""
 
 
 def parse_what_if(value: object) -> WhatIf:
-    """Reads what is otherwise: `off`, or names with commas between, some with `=VALUE`; an array in TOML.
+    """Parses the differences: `off`, or names separated by commas, some with `=VALUE`; an array in TOML.
 
     >>> parse_what_if("negative-cache,syn-payload=4") == WhatIf(negative_cache="load", syn_payload=4)
     True
@@ -97,12 +98,12 @@ def parse_what_if(value: object) -> WhatIf:
 
 
 def needs_fast_open(what_if: WhatIf) -> list[str]:
-    """What of it plain TCP never meets."""
+    """The differences that have no effect on plain TCP."""
     return [name for name in what_if.names if not name.startswith("early-data")]
 
 
 _Parser = Callable[[WhatIf, str, str], WhatIf]
-"""Takes what is otherwise so far, a part as it is written, and what follows its `=`."""
+"""Takes the differences so far, a part as written, and the text after its `=`; returns the differences."""
 
 
 def _negative_cache(so_far: WhatIf, part: str, text: str) -> WhatIf:

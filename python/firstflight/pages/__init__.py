@@ -1,4 +1,4 @@
-"""Pages: what a load loads, and where pages come from."""
+"""Pages: the model of what is loaded, and the sources that pages are read from."""
 
 from firstflight.model.page import (
     FORMAT,

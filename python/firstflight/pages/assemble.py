@@ -1,4 +1,4 @@
-"""From recorded exchanges, who discovered them, and when, to a page with its bodies and header fields."""
+"""Makes a page with bodies and header fields from recorded exchanges, their initiators and times."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def assemble(
 
     Args:
         exchanges: Requests and responses; an initiator comes before what it discovers.
-        discovery: Who discovered each.
+        discovery: The initiator of each.
         times: Server, processing and waiting times.
         source: The archive, also named in errors.
-        notes: What is left out, by reason.
-        crossed: What the recording is without its access link, where that is known.
+        notes: Counts of what is left out, by reason.
+        crossed: The recording without the effects of its access link; `None`: the link is not known.
 
     Raises:
         PageInputError: The page cannot be loaded.
@@ -90,14 +90,14 @@ def make_page(
 
 
 def check_count(requests: int, place: str) -> None:
-    """Raises `PageInputError` where an archive holds more requests than a page may have."""
+    """Raises `PageInputError` if an archive has more requests than a page may have."""
     if requests > MOST_RESOURCES:
         problem = f"{place}: {requests} requests are too many for one page"
         raise PageInputError(problem, f"a page has at most {MOST_RESOURCES}: split the archive")
 
 
 def _served(exchange: Exchange) -> Headers:
-    """A body that is synthesised is in no coding."""
+    """The header fields that are served. A synthesised body has no content coding."""
     return exchange.headers if exchange.body else without(exchange.headers, "content-encoding")
 
 

@@ -1,13 +1,12 @@
-"""The bodies of archives: what is served, what is scanned, and where both are kept.
+"""The bodies of archives: which are served, which are scanned, and where they are stored.
 
 Bodies are files in the user's cache, named by their content: `$XDG_CACHE_HOME/firstflight/bodies/ab/abcd...`
-(`~/.cache` where that is not set). A body is written to a file of its own and moved into place once it is on
-the disk, and its size is checked when it is used again. So a file there is always whole, and two runs that
-open one archive share it. Nothing is ever left elsewhere, however the process ends; the folder may be removed
-whenever no experiment is running. Files that no opening has asked for in `KEPT_DAYS` are removed by the next
-one.
+(`~/.cache` if that is not set). A body is written to a temporary file, synced to disk and then moved into
+place. Its size is checked when it is used again. So a file there is always complete, and two runs that open
+one archive share it. Nothing is left elsewhere, however the process ends. The folder may be removed when no
+experiment is running. Files that were not used for `KEPT_DAYS` are removed when the next archive is opened.
 
-A small archive can hold more than a machine can unpack in a day: `Budget` limits what opening one may cost.
+A small archive can contain more than a machine can unpack in a day: `Budget` limits the cost of opening one.
 
 Content codings of HTTP (RFC 9110 section 8.4.1): gzip, deflate, br and zstd, in bounded memory.
 """
@@ -37,21 +36,21 @@ else:
     from backports import zstd
 
 MOST_TEXT_BYTES = 1 << 25
-"""Larger texts are served, not searched: the scanners take a page's text as a whole."""
+"""Larger texts are served but not searched: the scanners read a whole text into memory."""
 MOST_BODY_BYTES = 1 << 29
 MOST_ARCHIVE_BYTES = 1 << 31
-"""All bodies of an archive, as served."""
+"""Limit for all bodies of an archive, as served."""
 MOST_UNPACKED_BYTES = 1 << 32
-"""Read and decompressed, with what is left out in the end."""
+"""Limit for what is read and decompressed, including what is left out in the end."""
 MOST_MEMBERS = 400_000
-"""Files in an archive and records of its files; a WARC is read twice, and counts twice."""
+"""Limit for files in an archive and records in its files; a WARC is read twice and counts twice."""
 KEPT_DAYS = 14
 
 _PIECE = 1 << 16
-"""Bytes that are read, and that a decoder gives, at a time."""
+"""Bytes that are read, and that a decoder returns, at a time."""
 _MOST_CHUNK_LINE = 1_000
 _LEAST_CHUNK = 256
-"""What a piece counts at least in the budget: a small one costs more time than its bytes do."""
+"""The least that a piece counts in the budget: a small piece costs more time than its bytes."""
 _DAY_S = 86_400.0
 
 
@@ -61,8 +60,8 @@ class Body:
 
     Attributes:
         file: As served.
-        text: Decoded, where it can refer to other resources; None where it cannot, or cannot be decoded.
-        coded: Whether `file` is in the codings that its header says.
+        text: Decoded, if it can refer to other resources; `None` if it cannot, or cannot be decoded.
+        coded: Whether `file` is in the content codings of its header.
     """
 
     file: Path
@@ -73,15 +72,15 @@ class Body:
 def keep(
     store: BodyStore, chunks: Iterable[bytes], entry: str, *, chunked: bool, encoding: str, scan: bool
 ) -> Body:
-    """Keeps a body as it came over the wire.
+    """Stores a body as it was on the wire.
 
     Args:
-        store: Where to.
+        store: Where it is stored.
         chunks: The body as recorded.
-        entry: Whose body it is, named in errors.
-        chunked: Whether its header says `Transfer-Encoding: chunked`. Recorders may have undone it, or not.
-        encoding: Its `Content-Encoding`. Recorders may have undone that too.
-        scan: Whether the decoded text is wanted.
+        entry: The exchange, named in errors.
+        chunked: Whether its header has `Transfer-Encoding: chunked`. A recorder may have removed the chunks.
+        encoding: Its `Content-Encoding`. A recorder may have decoded it too.
+        scan: Whether the decoded text is needed.
     """
     file = store.add(chunks, entry)
     if chunked and _is_chunked(file, store.budget.counted):
@@ -96,12 +95,12 @@ def keep(
 
 
 def scannable(path: Path) -> bytes:
-    """The content of a text, empty if it is longer than `MOST_TEXT_BYTES`."""
+    """The content of a text; empty if it is longer than `MOST_TEXT_BYTES`."""
     return path.read_bytes() if path.stat().st_size <= MOST_TEXT_BYTES else b""
 
 
 def _is_chunked(path: Path, counted: Callable[[Iterable[bytes]], Iterator[bytes]] = iter) -> bool:
-    """Whether a file is a whole sequence of chunks (RFC 9112 section 7.1), to its last one."""
+    """Whether a file is a complete sequence of chunks (RFC 9112 section 7.1), including the last one."""
     try:
         for _ in counted(_dechunked(path)):
             pass
@@ -136,7 +135,7 @@ def _starts(path: Path, codings: list[str], counted: Callable[[Iterable[bytes]],
 
 
 def _text(store: BodyStore, file: Path, codings: list[str], entry: str) -> Path | None:
-    """The decoded body; of one that is damaged farther on, what could be read, as a browser shows it."""
+    """The decoded body. If it is damaged further on, what could be read, as a browser shows it."""
     text = bytearray()
     try:
         for piece in decoded(pieces(file), codings, store.budget.counted):
@@ -149,13 +148,13 @@ def _text(store: BodyStore, file: Path, codings: list[str], entry: str) -> Path 
 
 
 class BodyStore:
-    """Keeps the bodies of one archive.
+    """Stores the bodies of one archive.
 
     Args:
         place: The archive, named in errors.
 
     Attributes:
-        budget: What reading the archive may cost.
+        budget: Limits the cost of reading the archive.
 
     Raises:
         PageInputError: The cache cannot be written.
@@ -177,7 +176,7 @@ class BodyStore:
 
         Args:
             chunks: The body.
-            entry: Whose body it is, named in errors.
+            entry: The exchange, named in errors.
 
         Raises:
             PageInputError: It is larger than `MOST_BODY_BYTES`, all together are larger than
@@ -223,7 +222,7 @@ class BodyStore:
             part.unlink()
             os.utime(path)
         else:
-            # Not there, or cut short by a crash of the system before it was on the disk.
+            # It was not there, or a crash of the system had truncated it.
             part.replace(path)
         return path
 
@@ -246,7 +245,7 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 
 def _prune(folder: Path) -> None:
-    """Removes what was not asked for in `KEPT_DAYS`, once a day; opening an archive asks for its bodies."""
+    """Removes files that were not used for `KEPT_DAYS`, once a day. Opening an archive uses its bodies."""
     mark, now = folder / ".pruned", time.time()
     if mark.exists() and now - mark.stat().st_mtime < _DAY_S:
         return
@@ -262,7 +261,7 @@ def _prune(folder: Path) -> None:
 
 
 class Budget:
-    """Counts the bytes that come out of one archive, and its members.
+    """Counts the bytes that are unpacked from one archive, and its members.
 
     Args:
         place: The archive, named in errors.
@@ -277,7 +276,7 @@ class Budget:
         """Counts bytes, at each layer of compression.
 
         Raises:
-            PageInputError: They are more than `MOST_UNPACKED_BYTES` by now.
+            PageInputError: The sum is now above `MOST_UNPACKED_BYTES`.
         """
         self._bytes += size
         if self._bytes > MOST_UNPACKED_BYTES:
@@ -288,7 +287,7 @@ class Budget:
         """Counts a file or record.
 
         Raises:
-            PageInputError: They are more than `MOST_MEMBERS` by now.
+            PageInputError: The sum is now above `MOST_MEMBERS`.
         """
         self._members += 1
         if self._members > MOST_MEMBERS:
@@ -296,13 +295,13 @@ class Budget:
             raise PageInputError(problem, "split the archive: one page each")
 
     def counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """`chunks`, counted as they come, each as `_LEAST_CHUNK` bytes at least."""
+        """`chunks`; each is counted when it is read, as at least `_LEAST_CHUNK` bytes."""
         for chunk in chunks:
             self.spend(max(len(chunk), _LEAST_CHUNK))
             yield chunk
 
     def reader(self, file: IO[bytes]) -> io.BufferedReader:
-        """`file`, counted as it is read."""
+        """`file`, whose bytes are counted when they are read."""
         return io.BufferedReader(cast("io.RawIOBase", _Counted(file, self)))
 
 
@@ -321,29 +320,29 @@ class _Counted(io.RawIOBase):
 
 
 MOST_CODINGS = 5
-"""Of one body; as in curl (`MAX_ENCODE_STACK`). Each costs memory, and time for all that the others give."""
+"""Limit for one body, as in curl (`MAX_ENCODE_STACK`). Each coding costs memory and time."""
 _MOST_TRIED = 1 << 23
-"""Larger bodies are encoded once: trying levels would take longer than it is worth."""
+"""Larger bodies are encoded once: trying several levels would take too long."""
 _Through = Callable[[Iterable[bytes]], Iterator[bytes]]
 
 
 class CodingError(ValueError):
-    """The data is not in the coding it is said to be in, or its end is missing."""
+    """The data is not in the coding that it should be in, or is incomplete."""
 
 
 def codings_of(content_encoding: str) -> list[str]:
-    """The codings that a `Content-Encoding` lists, in the order applied; without identity."""
+    """The codings in a `Content-Encoding`, in the order in which they were applied, without identity."""
     names = (name.strip().lower().removeprefix("x-") for name in content_encoding.split(","))
     return [name for name in names if name not in ("", "identity", "utf-8", "none")]
 
 
 def decoded(chunks: Iterable[bytes], codings: list[str], counted: _Through = iter) -> Iterator[bytes]:
-    """Undoes `codings`, the last one first, piece by piece.
+    """Removes `codings`, the last one first, piece by piece.
 
     Args:
         chunks: The data.
         codings: In the order applied.
-        counted: What each coding gives passes through it.
+        counted: The output of each coding passes through this function.
 
     Raises:
         CodingError: The data does not fit the codings, one is unknown, or they are more than `MOST_CODINGS`.
@@ -355,7 +354,7 @@ def decoded(chunks: Iterable[bytes], codings: list[str], counted: _Through = ite
 
 
 def encoded(body: bytes, codings: list[str], wanted_bytes: int) -> bytes:
-    """`body` in `codings`, each at the level that comes closest to `wanted_bytes`.
+    """`body` in `codings`, each at the level whose result is nearest to `wanted_bytes`.
 
     Raises:
         CodingError: A coding is unknown, or they are more than `MOST_CODINGS`.
@@ -404,7 +403,7 @@ def _inflated(chunks: Iterable[bytes], window: int) -> Iterator[bytes]:
             yield decoder.decompress(data, _PIECE)
             data = decoder.unconsumed_tail
         if decoder.eof:
-            return  # what follows the end, browsers pass over
+            return  # browsers ignore what follows the end
     yield decoder.flush()
     if not decoder.eof:
         raise CodingError("its end is missing")
@@ -415,7 +414,7 @@ def _gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _deflate(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """RFC 9110 asks for the zlib format; some servers send the bare stream, and browsers take both."""
+    """RFC 9110 requires the zlib format. Some servers send the bare stream; browsers accept both."""
     source = iter(chunks)
     first = next(source)
     is_zlib = first[0] & 0x0F == 8 and (len(first) < 2 or int.from_bytes(first[:2], "big") % 31 == 0)
@@ -435,7 +434,7 @@ def _brotli(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _zstd(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """One frame after another (RFC 8878 section 3); of one without its end, what can be read."""
+    """Frames one after another (RFC 8878 section 3); of an incomplete frame, what can be read."""
     decoder = _zstd_frame()
     for chunk in chunks:
         data = chunk

@@ -1,9 +1,9 @@
 """A corpus: many profiles in one file, `firstflight-corpus-VERSION.tar.xz`, which `make data` writes.
 
-Its profiles are for others, so they are anonymous: they keep what both clocks need (sizes, types, times,
-hosts, who loads whom) and nothing that a recording could say of its visitor. A page of the corpus that is
-installed is named `corpus:NAME`. Installed is the file that `FIRSTFLIGHT_CORPUS` names, else the last by name
-in `$XDG_DATA_HOME/firstflight` (`~/.local/share/firstflight`).
+Its profiles are published, so they are anonymous. They keep what both engines need (sizes, types, times,
+hosts, initiators), and nothing that a recording could reveal about its visitor. `corpus:NAME` names a page of
+the installed corpus. The installed corpus is the file in `FIRSTFLIGHT_CORPUS`, else the file with the last
+name in `$XDG_DATA_HOME/firstflight` (`~/.local/share/firstflight`).
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from firstflight.model.page import Page
 PREFIX = "corpus:"
 FILES = "firstflight-corpus-*.tar.xz"
 FOLDER = "profiles"
-"""Where profiles lie below the one folder at the top of the file."""
+"""The folder of profiles, below the one folder at the top of the file."""
 VARIABLE = "FIRSTFLIGHT_CORPUS"
 
 TOKEN = re.compile(r"(?=.*\d).{8,}|\d{4,}")
-"""A label of a host name that may stand for an account or a visitor."""
+"""A label of a host name that may identify an account or a visitor."""
 _SUFFIXES = {"style": ".css", "script": ".js", "image": ".img", "font": ".font"}
 _MOST_PROFILES = 100_000
 _MOST_BYTES = 1 << 28
-"""Of all profiles of a file, unpacked."""
+"""Limit for all profiles of a file, unpacked."""
 
 
 def installed() -> Path:
-    """The corpus that is installed.
+    """The path of the installed corpus.
 
     Raises:
-        PageInputError: There is none.
+        PageInputError: No corpus is installed.
     """
     if named := os.environ.get(VARIABLE):
         return Path(named)
@@ -53,7 +53,7 @@ def installed() -> Path:
 
 
 def corpus_page(name: str) -> Page:
-    """The page `name` of the corpus that is installed.
+    """The page `name` of the installed corpus.
 
     Raises:
         PageInputError: There is no corpus, it cannot be read, or it has no such page.
@@ -69,13 +69,13 @@ def read_corpus(file: Path) -> list[Page]:
     """All pages of a corpus, by name.
 
     Raises:
-        PageInputError: The file cannot be read, is no corpus, or a profile in it is none.
+        PageInputError: The file cannot be read, is not a corpus, or has an invalid profile.
     """
     return [Page.from_json(text, place=f"{file}: {name}") for name, text in sorted(_profiles(file))]
 
 
 def _profiles(file: Path) -> Iterator[tuple[str, str]]:
-    """Names and texts; nothing is written, whatever paths the file has."""
+    """Names and texts of the profiles. Nothing is unpacked to disk, whatever paths the file has."""
     hint = "name a firstflight-corpus-VERSION.tar.xz, as `make data` writes it"
     found = total = 0
     try:
@@ -100,12 +100,12 @@ def _profiles(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def anonymous(page: Page, said: str) -> Page:
-    """The page with numbers in place of paths, queries and tokens; both schemes of a URL get one number.
+    """The page with numbers in place of paths, queries and tokens. Both schemes of a URL get the same number.
 
-    URLs keep their length where that is possible, since that of a request and of a redirect depends on it.
+    URLs keep their length if possible, since the length of requests and redirects depends on it.
 
     Args:
-        page: A page as a reader gives it.
+        page: A page from a reader.
         said: Its new `source`.
     """
     numbers: dict[str, int] = {}

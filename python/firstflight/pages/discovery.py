@@ -1,31 +1,32 @@
-"""Who discovered each exchange of a recording with times.
+"""Finds the initiator of each exchange of a recording with times.
 
-A mirror with the browser's log has bodies, starts and ends (`discover`). In this order:
+A mirror with the browser's log has bodies, starts and ends (`discover`). The first rule that applies counts:
 
 1. A redirect leads to the next request of its target.
-2. Markup names the URL, or a style sheet does and nothing but other sheets and scripts was waited for since
-   it came.
+2. Markup names the URL. Or a style sheet names it, and since its arrival the browser waited for nothing but
+   other sheets and scripts.
 3. A script, fetched or inline, names the URL and could run at most 50 ms before the request.
 4. Otherwise the script that ended last before the request, or the document if none had: `inferred`.
 
-A script that names the URL but could run longer before cannot have asked by itself: something that came later
-made it ask, so rule 4 decides. Finding only the host or the file name in a script counts as naming, but is
-`inferred` too.
+A script that names the URL but could run longer before cannot have requested it by itself. Something that
+came later triggered the request, so rule 4 decides. If a script has only the host or the file name, it counts
+as naming the URL, but is `inferred` too.
 
-An archive with times records more (`discover_recorded`). In this order:
+An archive with times records more (`discover_recorded`). The first rule that applies counts:
 
 1. A recorded redirect leads to the next request of its target.
-2. The recorded initiator, if it was asked for before. Of a script's call stack the file that came last: all
-   of them had to be there. Asked by markup or by a script in a document, it is discovered at a byte: where
-   the markup names it if the body is known, else where the document had arrived to when it was asked for.
-3. Nothing recorded, but bodies: rules 2 and 3 above.
+2. The recorded initiator, if it was requested earlier. Of a script's call stack it is the file that came
+   last: all of its files had to be there. If markup or an inline script of a document is the initiator, the
+   request is discovered at a byte. That is where the markup names the URL, if the body is known; else the
+   byte up to which the document had arrived.
+3. Rules 2 and 3 above, if nothing is recorded but there are bodies.
 4. A `Referer` that is a style sheet.
-5. Otherwise by time, within the document that the `Referer` names: the document while it was still
-   arriving, at the byte it had arrived to; after that what ended last and at most 50 ms before the request:
-   a script, for images and fonts a style sheet; the document if there is none.
+5. Otherwise by time, within the document that the `Referer` names. While the document was still arriving, it
+   is the document, at the byte up to which it had arrived. After that it is what ended last, at most 50 ms
+   before the request: a script, for images and fonts a style sheet. If there is none, it is the document.
 
-Rules 4 and 5, and 3 where a name is not sure, are `inferred`. How good rule 5 is, measured on recordings
-whose initiators are known: `docs/archives.md`.
+Rules 4 and 5 are `inferred`, and so is rule 3 if a name is not certain. `docs/archives.md` has the accuracy
+of rule 5, measured on recordings whose initiators are known.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from firstflight.model.page import Initiator, Kind, Missing
 from firstflight.pages.exchange import Exchange, kind_of_mime, quiet_ms
 from firstflight.pages.mentions import Files, Mention, Mentions, ScriptText, is_document, needles
 
-# What asks for something does so while it runs; longer than this few tasks ran at once in 2013.
+# An initiator makes its request while it runs. In 2013 few tasks ran longer than this at a time.
 AT_ONCE_MS = 50.0
-# A document cannot have been read before its answer began: of the course's four, amazon's did first, after
-# 23 % of its transaction.
+# A parser cannot have read a document before its response began. Of the course's four documents, amazon's
+# response began first, after 23 % of its transaction.
 FIRST_BYTE_SHARE = 0.2
-# Clocks of requests and responses differ a little, and HARs round to the millisecond.
+# Clocks of requests and responses differ slightly, and HARs round to the millisecond.
 SLACK_MS = 2.0
 
 Found: TypeAlias = tuple[Initiator, Kind | None]
@@ -50,7 +51,7 @@ Found: TypeAlias = tuple[Initiator, Kind | None]
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """Initiator and kind of each exchange, and the references that nothing answers.
+    """Initiator and kind of each exchange, and the references that no response answers.
 
     `at_byte` counts bytes on the wire.
     """
@@ -61,23 +62,24 @@ class Discovery:
 
 
 def discover(exchanges: list[Exchange], mentions: Mentions, files: Files) -> Discovery:
-    """Attributes every exchange but the first of a mirror with a log.
+    """Finds the initiator of every exchange but the first, for a mirror with a log.
 
     Args:
-        exchanges: In order of their start; their bodies cross the wire as they are scanned.
+        exchanges: In order of their start; their bodies are not encoded, so sizes on the wire are those of
+            texts.
         mentions: All references of the mirror.
-        files: Which references it answers.
+        files: Finds the references that the mirror answers.
     """
     return _attribute(_Finder(exchanges, mentions), exchanges, mentions, files)
 
 
 def discover_recorded(exchanges: list[Exchange], mentions: Mentions, files: Files) -> Discovery:
-    """As `discover`, of an archive with times."""
+    """As `discover`, for an archive with times."""
     return _attribute(_RecordedFinder(exchanges, mentions), exchanges, mentions, files)
 
 
 def missing(mentions: Mentions, asked: set[str], files: Files) -> list[Missing]:
-    """References of markup and style sheets that neither a request nor a file answers."""
+    """References of markup and style sheets for which there is neither a request nor a file."""
     return [
         Missing(url, f"{found[0].kind} named by resource {found[0].parent}, not in the recording")
         for url, found in mentions.by_url.items()
@@ -86,21 +88,21 @@ def missing(mentions: Mentions, asked: set[str], files: Files) -> list[Missing]:
 
 
 def kind_by_type(exchange: Exchange) -> Kind:
-    """What an archive's exchange is taken for, where neither the recording nor a reference says."""
+    """The kind of an archive's exchange if neither the recording nor a reference gives it."""
     if exchange.text is None:
         return "frame" if exchange.is_html else kind_of_mime(exchange.mime, exchange.url)
     return _kind_by_text(exchange)
 
 
 def with_wire_offset(initiator: Initiator, text_bytes: int, wire_bytes: int) -> Initiator:
-    """`initiator` with `at_byte` counted on the wire, in proportion to the body's size there."""
+    """`initiator` with `at_byte` as bytes on the wire, in proportion to the body's size there."""
     if not text_bytes:
         return replace(initiator, at_byte=0)
     return replace(initiator, at_byte=min(round(initiator.at_byte * wire_bytes / text_bytes), wire_bytes))
 
 
 def through_redirects(initiators: list[Initiator | None], kinds: list[Kind]) -> list[Kind]:
-    """A redirect and its target are one thing: what the first was named as, else what the last is."""
+    """Gives redirects and targets one kind: that of the first reference, else of the last target."""
     kinds = list(kinds)
     redirected = [
         (i, found.resource) for i, found in enumerate(initiators) if found and found.via == "redirect"
@@ -133,7 +135,7 @@ def _kind_by_text(exchange: Exchange) -> Kind:
 
 
 class _Finder:
-    """Finds who discovered an exchange, from its recording's texts, starts and ends."""
+    """Finds the initiator of an exchange from texts, starts and ends of the recording."""
 
     def __init__(self, exchanges: list[Exchange], mentions: Mentions) -> None:
         self._exchanges = exchanges
@@ -142,14 +144,14 @@ class _Finder:
         self._document = next((i for i, e in enumerate(exchanges) if not e.redirect), 0)
 
     def find(self, index: int) -> Found:
-        """Who discovered `index`; to be called for every index in order."""
+        """The initiator of `index`. Must be called for every index in order."""
         for rule in (self._redirect, self._mention, self._script):
             if (found := rule(index)) is not None:
                 return found
         return self._last_script(index), None
 
     def kind_alone(self, exchange: Exchange) -> Kind:
-        """What the browser takes an exchange for, where no reference says."""
+        """The kind of an exchange that no reference gives."""
         return _kind_by_text(exchange)
 
     def _redirect(self, index: int) -> Found | None:
@@ -193,14 +195,14 @@ class _Finder:
         return Initiator(self._document, "parser", self._scanned(index), inferred=True)
 
     def _scanned(self, index: int) -> int:
-        """Bytes of the document that had arrived when `index` was asked for."""
+        """Bytes of the document that had arrived when `index` was requested."""
         document = self._exchanges[self._document]
         first = self._exchanges[min(self._document + 1, index)].start_ms
         share = (self._exchanges[index].start_ms - first) / max(document.end_ms - first, 1.0)
         return round(document.text_bytes * min(max(share, 0.0), 1.0))
 
     def _was_there(self, source: Mention | ScriptText, index: int) -> bool:
-        """Whether the source had begun to arrive (for a parser) or had arrived when `index` was asked for."""
+        """Whether the source had begun to arrive (for a parser) or had arrived when `index` was requested."""
         if source.parent >= index:
             return False
         parent = self._exchanges[source.parent]
@@ -210,7 +212,7 @@ class _Finder:
         return self._exchanges[index].start_ms >= first_byte
 
     def _ready_ms(self, script: ScriptText) -> float:
-        """When the script could run; a document's bytes are taken to come evenly after its first byte."""
+        """When the script could run. A document's bytes are assumed to arrive evenly after its first byte."""
         parent = self._exchanges[script.parent]
         if script.via != "parser":
             return parent.end_ms
@@ -225,7 +227,7 @@ class _Finder:
 
 
 class _RecordedFinder(_Finder):
-    """Uses what archives record of initiators before what texts and times show."""
+    """Uses the recorded initiators before texts and times."""
 
     def __init__(self, exchanges: list[Exchange], mentions: Mentions) -> None:
         super().__init__(exchanges, mentions)
@@ -234,7 +236,7 @@ class _RecordedFinder(_Finder):
         self._has_text = any(exchange.text for exchange in exchanges)
 
     def find(self, index: int) -> Found:
-        """Who discovered `index`; to be called for every index in order."""
+        """The initiator of `index`. Must be called for every index in order."""
         before = self._exchanges[index - 1]
         self._last[before.url] = index - 1
         if before.redirect:
@@ -245,7 +247,7 @@ class _RecordedFinder(_Finder):
         return self._latest(index), None
 
     def kind_alone(self, exchange: Exchange) -> Kind:
-        """What the browser takes an exchange for, where neither the recording nor a reference says."""
+        """The kind of an exchange that neither the recording nor a reference gives."""
         return kind_by_type(exchange)
 
     def _redirect(self, index: int) -> Found | None:
@@ -279,7 +281,7 @@ class _RecordedFinder(_Finder):
         return self._by(latest, index, inferred=True)
 
     def _by(self, parent: int, index: int, *, inferred: bool = False) -> Initiator:
-        """The initiator `parent`, in the way that its type can be one."""
+        """`parent` as initiator, in a way that suits its type."""
         exchange = self._exchanges[parent]
         if exchange.is_style:
             return Initiator(parent, "style", inferred=inferred)
@@ -291,7 +293,7 @@ class _RecordedFinder(_Finder):
         )
 
     def _named_at(self, parent: int, index: int) -> int | None:
-        """The byte on the wire at which the markup of `parent` names `index`."""
+        """The byte on the wire at which the markup of `parent` names `index`; `None` if it does not."""
         for mention in self._mentions.by_url.get(self._exchanges[index].url, ()):
             if mention.parent == parent and mention.via == "parser":
                 return self._on_wire(Initiator(parent, "parser", mention.at_byte)).at_byte
@@ -308,7 +310,7 @@ class _RecordedFinder(_Finder):
         return parent if parent is not None and self._exchanges[parent].is_html else self._document
 
     def _arrived(self, parent: int, index: int) -> int:
-        """Bytes of `parent`'s body that had arrived when `index` was asked for, if they came evenly."""
+        """Bytes of `parent`'s body that had arrived when `index` was requested, if they came evenly."""
         exchange, clock = self._exchanges[parent], self._exchanges[parent].clock
         length = clock.end_ms - clock.first_byte_ms
         since = self._exchanges[index].start_ms - clock.first_byte_ms

@@ -1,4 +1,4 @@
-"""One recorded request and its response, whatever kind of archive it comes from."""
+"""One recorded request with its response, for every kind of archive."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ _KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When a request was made and answered, in ms since the page began.
+    """Times of a request, ms since the page began, and durations, ms.
 
     Attributes:
-        start_ms: When the browser asked for it.
-        first_byte_ms: When its first byte came.
-        end_ms: When its last byte came.
-        wait_ms: From the request sent to the first byte of the answer; None where not recorded.
-        handshake_ms: What the TCP handshake took: a round trip; None where no connection was opened.
-        lookup_ms: What the lookup of the host's name took; None where there was none.
-        held_ms: How long it waited for its turn although it needed no connection that others had: it went
-            over one of HTTP/2 or HTTP/3, or was the first to look its host up. Else 0: a request that needs a
-            connection waits for that.
-        cpu_ms: Main-thread time that the recording attributes to it; None where it does not.
-        tls_ms: What the handshake of TLS took; None where there was none.
+        start_ms: When the browser queued it.
+        first_byte_ms: When the first byte of its response came.
+        end_ms: When the last byte of its response came.
+        wait_ms: From the request sent to the first byte of the response; `None`: not recorded.
+        handshake_ms: Duration of the TCP handshake, one round trip; `None`: no connection was opened.
+        lookup_ms: Duration of the lookup of the host's name; `None`: there was none.
+        held_ms: How long the browser held it back although it needed no connection that others had. This is
+            so if it used a connection of HTTP/2 or HTTP/3, or was the first to look its host up. Else 0: a
+            request that needs a connection waits for that.
+        cpu_ms: Main-thread time that the recording attributes to it; `None`: not recorded.
+        tls_ms: Duration of the TLS handshake; `None`: there was none.
     """
 
     start_ms: float
@@ -74,11 +74,11 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What the recording says of an exchange's initiator.
+    """The recorded initiator of an exchange.
 
     Attributes:
-        type: In DevTools' words: `parser`, `script`, `preload`, `other`...; may be empty.
-        urls: Who asked; of a script's call stack all files, the innermost first.
+        type: DevTools' type: `parser`, `script`, `preload`, `other`...; may be empty.
+        urls: The initiator's URL; for a script, all files of its call stack, the innermost first.
     """
 
     type: str = ""
@@ -91,12 +91,12 @@ Priority = Literal["", "VeryHigh", "High", "Medium", "Low", "VeryLow"]
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What the recording says of the connection that an exchange went over. Empty: not recorded.
+    """The recorded connection of an exchange. An empty value is not recorded.
 
     Attributes:
         http: Version of HTTP.
-        connection: A name of the connection, which all exchanges that went over it have.
-        tls: Version of TLS, as `1.3`; QUIC has that of its handshake. Empty without TLS, too.
+        connection: A name of the connection; all its exchanges have the same one.
+        tls: Version of TLS, such as `1.3`, for QUIC that of its handshake; empty also without TLS.
         certified: Names in the server's certificate, some with a wildcard.
         certificate_bytes: Length of the server's certificates; 0: not recorded.
         address: The server's IP address.
@@ -119,22 +119,22 @@ class Exchange:
         method: Request method, in capitals.
         status: HTTP status, 200 to 599.
         mime: MIME type without parameters, may be empty.
-        charset: The character encoding that came with the type, where a mirror's log says it.
+        charset: The character encoding that the response declared with the type, if a mirror's log has it.
         request_bytes: Request line, fields and body.
         header_bytes: Status line and fields of the response.
         body_bytes: Body of the response, as encoded.
-        headers: Fields of the response that a server may repeat, as recorded.
+        headers: Fields of the response that a server may send again, as recorded.
         redirect: Absolute URL that a redirect leads to, or empty.
-        referer: What the request's `Referer` says, or empty.
-        kind: What the browser took it for, where the recording says.
+        referer: The request's `Referer`, or empty.
+        kind: The kind that the recording gives; `None`: it gives none.
         body: The body as it is to be served.
-        text: The body decoded, where it can refer to others; in a mirror, any body.
-        timing: None where the recording has no times.
-        stated: What the recording says of its initiator.
+        text: The decoded body, if it can refer to other resources; in a mirror, any body.
+        timing: Its times; `None`: the recording has none.
+        stated: The recorded initiator.
         cached: Whether it came from the browser's cache or from a service worker.
-        carried: What the recording says of its connection.
-        priority: That of the browser, in DevTools' words; the first one, where it changed.
-        render_blocking: Whether the browser painted nothing before it; None where not recorded.
+        carried: The recorded connection.
+        priority: The browser's first priority, in DevTools' words.
+        render_blocking: Whether the browser painted nothing before it; `None`: not recorded.
     """
 
     url: str
@@ -181,27 +181,27 @@ class Exchange:
 
     @property
     def has_content(self) -> bool:
-        """Whether the browser had content after it: no redirect, no 204. After a 304, what it had before."""
+        """Whether the browser had content after it: no redirect, no 204. After a 304 it had its copy."""
         return not self.redirect and self.status not in _WITHOUT_CONTENT
 
     @property
     def clock(self) -> Timing:
-        """Its times; all zero where there are none."""
+        """Its times; all zero if none are recorded."""
         return self.timing or Timing(0.0, 0.0, 0.0)
 
     @property
     def start_ms(self) -> float:
-        """When the browser asked for it; 0 where there are no times."""
+        """When the browser queued it, ms; 0 if no times are recorded."""
         return self.timing.start_ms if self.timing else 0.0
 
     @property
     def end_ms(self) -> float:
-        """When its last byte came; 0 where there are no times."""
+        """When the last byte of its response came, ms; 0 if no times are recorded."""
         return self.timing.end_ms if self.timing else 0.0
 
     @property
     def text_as(self) -> TextKind | None:
-        """What its text is scanned as; None where it has none, or one that refers to nothing."""
+        """How its text is scanned; `None` if it has none, or one that refers to nothing."""
         if self.text is None:
             return None
         if self.is_style or self.mime == "text/css":
@@ -214,11 +214,11 @@ class Exchange:
 
     @property
     def text_bytes(self) -> int:
-        """Length of its text, 0 without one."""
+        """Length of its text; 0 if it has none."""
         return self.text.stat().st_size if self.text else 0
 
     def read(self) -> bytes:
-        """Its text, empty without one, or if it is too long to be scanned."""
+        """Its text; empty if it has none, or one that is too long to be scanned."""
         return scannable(self.text) if self.text else b""
 
 
@@ -232,9 +232,9 @@ def needs_text(mime: str, url: str) -> bool:
 
 
 def recorded_kind(words: Iterable[str], fields: list[tuple[str, str]], mime: str) -> Kind | None:
-    """The kind that one of `words` or the request's `fields` say; None if they do not.
+    """The kind according to `words` or the request's `fields`; `None` if they do not give it.
 
-    A navigation is recognised by what it accepts: browsers ask for `text/html` first only there.
+    A navigation is recognised by its `Accept`: only there browsers list `text/html` first.
     """
     for word in (*words, value_of(fields, "sec-fetch-dest")):
         if word.lower() in _KINDS:
@@ -244,7 +244,7 @@ def recorded_kind(words: Iterable[str], fields: list[tuple[str, str]], mime: str
 
 
 def browser_kind(words: Iterable[str], fields: list[tuple[str, str]], mime: str) -> Kind | None:
-    """As `recorded_kind`, of requests that surely a browser made: HTML that it fetched is data."""
+    """As `recorded_kind`, for requests that certainly a browser made: HTML that it fetched is data."""
     if (found := recorded_kind(words, fields, mime)) is not None:
         return found
     return "xhr" if mime in HTML and value_of(fields, "accept") else None
@@ -256,7 +256,7 @@ def _is_script_mime(mime: str) -> bool:
 
 
 def kind_of_mime(mime: str, url: str) -> Kind:
-    """What a resource is taken for when only its type is known."""
+    """The kind of a resource of which only the type is known."""
     if _is_script_mime(mime) or (mime == "application/json" and "callback=" in url):
         return "script"
     if mime == "text/css":
@@ -271,10 +271,10 @@ def kind_of_mime(mime: str, url: str) -> Kind:
 
 
 def quiet_ms(exchanges: list[Exchange], after_ms: float, before_ms: float) -> float:
-    """Time from `after_ms` to `before_ms` in which nothing was fetched that could have been waited for, ms.
+    """Time between two moments without an active exchange that a request may wait for, ms.
 
-    What could have been waited for: scripts, data, style sheets and documents that ended in between. One
-    still on its way at `before_ms` was not waited for; images are waited for by nothing.
+    A request may wait for scripts, data, style sheets and documents that ended in between. It did not wait
+    for one that was still arriving at `before_ms`. No request waits for images.
     """
     within = sorted(
         (max(exchange.start_ms, after_ms), exchange.end_ms)

@@ -1,6 +1,6 @@
-"""Header fields, as archives record them and as servers may repeat them, and sizes of messages.
+"""Header fields, as recorded and as servers may send them again, and sizes of messages.
 
-Sizes are bytes on the wire. Where a recording gives none, or only a sum, they are those that are typical.
+Sizes are bytes on the wire. If a recording has none, or only a sum, typical sizes are used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from firstflight.model.page import Headers
 
 # RFC 9110 section 5.6.2
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-# RFC 9110 section 7.6.1, and what frames a message: the server's own to say.
+# RFC 9110 section 7.6.1, and fields of the message framing, which the server sets itself.
 _OF_THE_CONNECTION = {
     "connection",
     "content-length",
@@ -28,8 +28,8 @@ _OF_THE_CONNECTION = {
 }
 _CHUNKED = ("Transfer-Encoding", "chunked")
 _MOST_VALUE = 16_384
-# Accept, User-Agent, Referer, Cookie...: the four pages of the course have 280 to 430, request line and Host
-# not included.
+# Accept, User-Agent, Referer, Cookie...: 280 to 430 on the four pages of the course, without the request line
+# and Host.
 _TYPICAL_REQUEST_FIELDS = 330
 # Status line, Date, Server, Content-Type, Content-Length, Cache-Control...: 300 to 560 on the course's pages.
 TYPICAL_HEADER = 350
@@ -44,8 +44,8 @@ def value_of(headers: Iterable[tuple[str, str]], name: str) -> str:
 def repeatable(headers: Iterable[tuple[str, str]]) -> Headers:
     """The fields that a server may send again: well-formed, and not about the connection or the framing.
 
-    Of the framing one thing is kept: `Transfer-Encoding: chunked`, of an answer that was sent in chunks.
-    DevTools joins repeated fields with newlines: they become fields of their own.
+    `Transfer-Encoding: chunked` is kept, so that the response is sent in chunks again. DevTools joins
+    repeated fields with newlines; they become separate fields.
     """
     recorded = list(headers)
     fields = (
@@ -63,10 +63,10 @@ def is_chunked(headers: Iterable[tuple[str, str]]) -> bool:
 
 
 def unescaped(line: str) -> str:
-    """A line of a header as it was on the wire, a character for each byte, from one of Chromium's net log.
+    """A header line as it was on the wire, one character per byte, from a line of Chromium's net log.
 
-    The log marks a line with other characters than ASCII, and writes it in percent-encoding
-    (`NetLogStringValue` in net/log/net_log_values.cc).
+    The log marks a line with characters other than ASCII, and writes it percent-encoded (`NetLogStringValue`
+    in net/log/net_log_values.cc).
     """
     if not line.startswith(_ESCAPED):
         return line
@@ -79,7 +79,7 @@ def without(headers: Headers, name: str) -> Headers:
 
 
 def size_of(first_line: str, headers: Iterable[tuple[str, str]]) -> int:
-    """Bytes of a header as HTTP/1.1 writes it; the pseudo-fields of HTTP/2 are in the first line."""
+    """Bytes of a header in the form of HTTP/1.1; the pseudo-fields of HTTP/2 are in the first line."""
     lines = (name_value for name_value in headers if not name_value[0].startswith(":"))
     fields = (len(f"{name}: {value}\r\n".encode(errors="replace")) for name, value in lines)
     return len(f"{first_line}\r\n\r\n".encode(errors="replace")) + sum(fields)
@@ -94,7 +94,7 @@ def status_line(status: int) -> str:
 
 
 def mime_of(content_type: str) -> str:
-    """The MIME type of a `Content-Type`, without parameters; empty if it is none."""
+    """The MIME type in a `Content-Type`, without parameters; empty if there is none."""
     mime = content_type.partition(";")[0].strip().lower()
     return mime if len(mime) <= 200 and all(" " <= c <= "~" for c in mime) else ""
 
@@ -107,10 +107,10 @@ def request_sizes(urls: Sequence[str], total: int = 0) -> list[int]:
     """Size of a GET of each URL.
 
     Args:
-        urls: What is asked for.
-        total: The recorded sum; what request lines and Host fields leave of it is shared evenly, since
-            cookies and referrers of single requests are not known. 0 or too small for them: typical fields
-            are assumed.
+        urls: The requested URLs.
+        total: The recorded sum of all requests. The part of it that is not request line or Host is divided
+            evenly, since cookies and referrers of single requests are not known. If it is 0 or too small,
+            typical fields are assumed.
     """
     least = [_least(url) for url in urls]
     spare = total - sum(least)
@@ -120,7 +120,7 @@ def request_sizes(urls: Sequence[str], total: int = 0) -> list[int]:
 
 
 def even_shares(total: int, parts: int) -> list[int]:
-    """`total` in `parts` whole parts that differ by at most 1 and sum up to it."""
+    """Divides `total` into `parts` integers that differ by at most 1."""
     share, rest = divmod(total, parts)
     return [share + (index < rest) for index in range(parts)]
 

@@ -1,15 +1,15 @@
-"""What a recording tells of its hosts: how far they were, and what they spoke.
+"""What a recording shows of its hosts: their round-trip times, lookups and protocols.
 
-Round-trip time of a host: its quickest TCP handshake, but no longer than its quickest answer: a handshake may
-have queued behind other packets. Without a handshake it is the quickest answer. An answer that came quicker
-than the quickest handshake of all hosts was under way before it was asked for (HTTP/2 push): it says no more
-than that handshake.
+Round-trip time of a host: its shortest TCP handshake, but at most its shortest response, since a handshake
+may have waited in a queue. Without a handshake it is the shortest response. A response that is shorter than
+the shortest handshake of all hosts was sent before it was requested (HTTP/2 push). It then counts as that
+handshake.
 
-Lookup of a host: the longest of the requests that were made before its first answer came; those after it find
-the name known.
+Lookup of a host: the longest of the requests that were made before its first response. Later requests find
+the name cached.
 
 Carrier of a host: one connection of HTTP/2 may carry the requests of several hosts (RFC 9113, section 9.1.1).
-A host that opened none of its own is as far as the host that opened the connection.
+A host without a connection of its own has the round-trip time of the host whose connection it used.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from typing import Literal
 from firstflight.model.page import Host
 from firstflight.pages.exchange import Exchange
 
-# What is longer than this hung: a load would take it for a dead connection.
+# Longer ones hung: a load would treat the connection as dead.
 MOST_VERIFY_MS = 20_000.0
-# No round trip is as long.
+# No round trip is this long.
 HUNG_MS = 5_000.0
 
 
 def hosts_of(exchanges: list[Exchange], trips: dict[str, float] | None = None) -> list[Host]:
-    """What the exchanges tell of their hosts; hosts of which they tell nothing are not in it.
+    """Hosts and what the exchanges show of them. Hosts of which they show nothing are left out.
 
-    `trips`: the hosts' round trips, ms; without, those of `round_trips`.
+    `trips`: the hosts' round-trip times, ms; `None`: those of `round_trips`.
     """
     trips = round_trips(exchanges) if trips is None else trips
     carried_by = carriers(exchanges)
@@ -54,22 +54,22 @@ def hosts_of(exchanges: list[Exchange], trips: dict[str, float] | None = None) -
 
 
 def _spoken(exchanges: list[Exchange]) -> Literal["1.1", "2"] | None:
-    """The version of HTTP over TLS that carried most requests to a host; HTTP/3 counts as HTTP/2 over TCP."""
+    """The version of HTTP over TLS of most requests to a host; HTTP/3 counts as HTTP/2 over TCP."""
     secure = (exchange for exchange in exchanges if exchange.url.startswith("https:"))
     spoken = Counter(_shares(exchange) for exchange in secure if exchange.carried.http)
     return ("2" if spoken.most_common(1)[0][0] else "1.1") if spoken else None
 
 
 def _shares(exchange: Exchange) -> bool:
-    """Whether it went over a connection that carries several requests at a time."""
+    """Whether its connection carries several requests at a time."""
     return exchange.carried.http in ("2", "3")
 
 
 def _handshake(exchanges: list[Exchange], trip_ms: float) -> tuple[int, float]:
-    """Round trips of a TLS handshake with a host, and what the first took beyond them, ms.
+    """Round trips of a TLS handshake with a host, and the additional time of the first handshake, ms.
 
-    The quickest handshake has the round trips. The certificate is verified once: connections that were opened
-    before the host's first answer wait for that.
+    The shortest handshake gives the round trips. The browser verifies the certificate once; connections that
+    were opened before the host's first response wait for that.
     """
     handshakes = [e for e in exchanges if e.clock.tls_ms is not None and e.url.startswith("https:")]
     if not handshakes or not trip_ms:
@@ -84,7 +84,7 @@ def _handshake(exchanges: list[Exchange], trip_ms: float) -> tuple[int, float]:
 
 
 def carriers(exchanges: list[Exchange]) -> dict[str, str]:
-    """The host whose connection carried a host's requests, of those that opened none of their own."""
+    """For each host without a connection of its own: the host whose connection carried its requests."""
     opened: dict[str, str] = {}
     own: set[str] = set()
     for exchange in exchanges:
@@ -101,7 +101,7 @@ def carriers(exchanges: list[Exchange]) -> dict[str, str]:
 
 
 def round_trips(exchanges: list[Exchange]) -> dict[str, float]:
-    """Round-trip time of each host that has one recorded, ms."""
+    """Round-trip time of each host for which one can be derived, ms."""
     handshakes = [e.clock.handshake_ms for e in exchanges if e.clock.handshake_ms is not None]
     nearest = min(handshakes, default=0.0)
     trips: dict[str, float] = {}

@@ -1,18 +1,18 @@
-"""What crossed the access link of a recording, where that link is known.
+"""Removes the effects of a recording's access link, if that link is known.
 
-A response's recorded end is when the browser had done with it. Two things come before: its bytes crossed a
-link that others shared, and a browser that was busy took them. A replay has a link of its own, and does the
-first again; the second is a time of the page. They are told apart by letting the recorded responses cross
-the recorded link as a fluid: all that are under way have equal shares of the link's rate, none is faster
-than slow start lets it be (windows that double from round trip to round trip; the first is the initial one
-and what its connection had carried before). An end that was recorded earlier counts as it is.
+The recorded end of a response is when the browser had finished it. Two things come before: its bytes crossed
+a link that other responses shared, and a busy browser read them. A replay has its own link, so the first must
+not count twice. The second is a property of the page. To separate them, the recorded responses cross the
+recorded link as a fluid. All active responses share the link's rate equally. None is faster than slow start
+permits: its window doubles each round trip, from the initial window plus what its connection had carried
+before. A recorded end that is earlier counts as it is.
 
-A busy link has a queue in front of it, which delays every packet. How long it was at a moment: what the
-quickest handshake or answer within `NEAR_MS` took beyond the link's own round trip, but no longer than the
-link had been busy without a break. It is no part of a host's distance, nor of what its server took.
+A busy link has a queue, which delays every packet. Its length at a time is the excess of the shortest
+handshake or response within `NEAR_MS` over the link's own round trip, but at most the time for which the link
+had been busy without a break. It is part neither of a host's round-trip time nor of its server time.
 
-Server time, as in `waits`, but without the queue; and what a file waited for while the link was idle, its
-server took.
+Server time is as in `waits`, but without the queue. A file's wait while the link was idle counts as server
+time.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from firstflight.pages.hosts import HUNG_MS, carriers
 from firstflight.pages.times import is_made
 
 NEAR_MS = 500.0
-# What a segment of 1,448 bytes is on the link, with the headers of TCP and IP.
+# Bytes on the link per byte of data: a segment of 1,448 bytes plus the headers of TCP and IP.
 _ON_THE_LINK = 1500 / 1448
-# Of a link's rate; above it a millisecond counts as busy.
+# Fraction of the link's rate above which a millisecond counts as busy.
 _BUSY = 0.9
 _MOST_STEPS = 600_000
 
@@ -47,13 +47,13 @@ class _Flow:
     had: float = 0.0
 
     def limit(self, now: int) -> float:
-        """The most bytes that can arrive now: slow start has sent so many windows, and there are no more."""
+        """The most bytes that can arrive now: what slow start has sent, and no more than there are."""
         windows = math.exp2(min((now - self.began) // self.trip_ms + 1, 40)) - 1
         return min(windows * self.window - self.had, self.left)
 
 
 class Crossing:
-    """The recorded responses, as they cross the link. Times in ms since the page began, in steps of 1 ms."""
+    """The recorded responses while they cross the link. Times: ms since the page began, in steps of 1 ms."""
 
     def __init__(
         self, exchanges: list[Exchange], link: Link, trips: dict[str, float], began_ms: list[float]
@@ -62,9 +62,9 @@ class Crossing:
 
         Args:
             exchanges: In order of their start.
-            link: What they cross.
-            trips: The round trips of their hosts, ms.
-            began_ms: When the first byte of each would be there if the link were idle.
+            link: The link.
+            trips: The round-trip times of their hosts, ms.
+            began_ms: When the first byte of each would arrive if the link were idle.
         """
         self._exchanges = exchanges
         self.end_ms = [exchange.end_ms for exchange in exchanges]
@@ -101,7 +101,7 @@ class Crossing:
         return _Flow(index, self._began[index], size, trip_ms, connection, window)
 
     def _step(self, flows: list[_Flow], now: int) -> None:
-        """One millisecond: the slowest take what they can, the others share what is left."""
+        """One millisecond: the slowest responses use what they can; the others share the rest."""
         left = self._rate
         limits = [(flow.limit(now), at) for at, flow in enumerate(flows)]
         for position, (limit, at) in enumerate(sorted(limits)):
@@ -120,7 +120,7 @@ class Crossing:
             self._busy.add(now)
 
     def arrived(self, index: int, at_ms: float) -> int:
-        """Bytes of a response's body that had arrived at a time."""
+        """Bytes of a response's body that had arrived at `at_ms`."""
         exchange, history = self._exchanges[index], self._arrived[index]
         if at_ms >= self.end_ms[index] or not history:
             return exchange.body_bytes
@@ -129,7 +129,7 @@ class Crossing:
         return round(min(max(had, 0.0), exchange.body_bytes))
 
     def reached_ms(self, index: int, at_byte: int) -> float:
-        """When so many bytes of a response's body had arrived."""
+        """When `at_byte` bytes of a response's body had arrived, ms."""
         exchange = self._exchanges[index]
         if at_byte >= exchange.body_bytes:
             return self.end_ms[index]
@@ -137,7 +137,7 @@ class Crossing:
         return min(self._began[index] + past + 1.0, self.end_ms[index])
 
     def busy_ms(self, at_ms: float) -> float:
-        """How long the link had been busy without a break at a time."""
+        """How long the link had been busy without a break at `at_ms`, ms."""
         first = at = math.ceil(at_ms) - 1
         while at in self._busy:
             at -= 1
@@ -145,7 +145,7 @@ class Crossing:
 
 
 class _Standing:
-    """The queue before the link."""
+    """The queue in front of the link."""
 
     def __init__(self, exchanges: list[Exchange], link: Link, crossing: Crossing) -> None:
         beyond: list[tuple[float, float]] = []
@@ -160,27 +160,27 @@ class _Standing:
         self._crossing = crossing
 
     def ms(self, at_ms: float) -> float:
-        """How long it was at a time, ms."""
+        """The delay of the queue at `at_ms`, ms."""
         first, last = bisect_left(self._times, at_ms - NEAR_MS), bisect_right(self._times, at_ms + NEAR_MS)
         quickest = min((beyond for _, beyond in self._beyond[first:last]), default=0.0)
         return min(quickest, self._crossing.busy_ms(at_ms))
 
 
 def _shaken_ms(exchange: Exchange) -> float:
-    """When the TCP handshake of an exchange that opened a connection was done."""
+    """When the TCP handshake of an exchange that opened a connection was complete."""
     clock = exchange.clock
     return clock.first_byte_ms - (clock.wait_ms or 0.0) - (clock.tls_ms or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Crossed:
-    """What a recording is without its link.
+    """A recording without the effects of its link.
 
     Attributes:
         link: The link.
         crossing: When the bytes of each response had crossed it.
-        trips: Round-trip time of each host, without the queue before the link, ms.
-        server_ms: What the server of each response took.
+        trips: Round-trip time of each host, without the queue in front of the link, ms.
+        server_ms: Server time of each response.
     """
 
     link: Link
@@ -190,13 +190,13 @@ class Crossed:
 
 
 def cross(exchanges: list[Exchange], kinds: list[Kind], link: Link, trips: dict[str, float]) -> Crossed:
-    """Tells what `exchanges` are without their link.
+    """Removes the effects of the link from `exchanges`.
 
     Args:
         exchanges: In order of their start.
-        kinds: What each is.
-        link: What they crossed.
-        trips: Round-trip time of each host, with the queue before the link, ms.
+        kinds: Their kinds.
+        link: The link that they crossed.
+        trips: Round-trip time of each host, with the queue in front of the link, ms.
     """
     seen = Crossing(exchanges, link, trips, [exchange.clock.first_byte_ms for exchange in exchanges])
     standing = _Standing(exchanges, link, seen)
@@ -252,7 +252,7 @@ def _servers(
 
 
 def placed(exchanges: list[Exchange], discovery: Discovery, crossing: Crossing) -> Discovery:
-    """References whose place in a document is not known stand where the link had come when they were met."""
+    """A reference whose position in a document is not known is put where the link had come at its request."""
 
     def at(index: int, by: Initiator | None) -> Initiator | None:
         if by is None or by.via != "parser" or exchanges[by.resource].text is not None:

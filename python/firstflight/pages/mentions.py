@@ -1,4 +1,4 @@
-"""Which body refers to which URL: every reference in the HTML, style sheets and scripts of a recording."""
+"""Finds every reference in the HTML, style sheets and scripts of a recording: which body names which URL."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ MOST_CACHED = 2_000
 
 
 class Files(Protocol):
-    """Which references a recording answers."""
+    """The references that a recording answers."""
 
     def find(self, url: str) -> Path | None:
         """The file with the body of `url`, or None."""
         ...
 
     def resolve(self, reference: str, base_url: str, base_file: Path | None = None) -> str:
-        """The absolute URL that `reference` means in `base_url`, without fragment; '' if it means none."""
+        """The absolute URL of `reference` in `base_url`, without fragment; '' if it has none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A reference that the parser or a style sheet makes.
+    """A reference in markup or a style sheet.
 
     Attributes:
-        url: What it refers to.
-        kind: What the browser takes it for.
-        parent: Index of the exchange whose body makes the reference.
+        url: The URL that it names.
+        kind: The kind of resource that the browser expects.
+        parent: Index of the exchange whose body has the reference.
         via: How the browser finds it.
         at_byte: With `via` = `parser`, bytes of the parent's file that must have arrived.
     """
@@ -51,7 +51,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class ScriptText:
-    """Script source or data, as part of exchange `parent`: its whole body, or inline up to `at_byte`."""
+    """Script source or data of exchange `parent`: its whole body, or inline text up to `at_byte`."""
 
     text: str
     parent: int
@@ -66,7 +66,8 @@ class Mentions:
     Attributes:
         by_url: References to each URL, in the order of discovery.
         scripts: All script text.
-        cached: Bodies that are there but were never asked for over the network: the browser had them.
+        cached: Bodies that exist but were never requested over the network: the browser had them in its
+            cache.
     """
 
     by_url: dict[str, list[Mention]] = field(default_factory=dict)
@@ -79,7 +80,7 @@ class Mentions:
 
 
 def collect_mentions(exchanges: list[Exchange], files: Files) -> Mentions:
-    """Scans every body of a recording; looks through bodies that the browser had cached."""
+    """Scans every body of a recording, and bodies that the browser had cached."""
     mentions = Mentions()
     asked = {exchange.url for exchange in exchanges}
     for index, exchange in enumerate(exchanges):
@@ -93,7 +94,7 @@ def collect_mentions(exchanges: list[Exchange], files: Files) -> Mentions:
 def scan_exchange(
     index: int, exchange: Exchange, files: Files, scripts: list[ScriptText]
 ) -> Iterator[Mention]:
-    """References that the body of one exchange makes; its script text is appended to `scripts`."""
+    """References in the body of one exchange; its script text is appended to `scripts`."""
     match exchange.text_as:
         case "script" | "data":
             scripts.append(ScriptText(_script_text(exchange.read()), index, "script", 0))
@@ -111,7 +112,7 @@ def _scan_document(
     body = exchange.read()
     scan = scan_html(body)
     base = base_url(scan, exchange.url)
-    # Markup that is not a whole document is data: a script puts it into the page once all has arrived.
+    # Markup that is not a complete document is data: a script inserts it once all of it has arrived.
     via: Via = "parser" if index == 0 or is_document(body) else "script"
     if via == "script":
         scripts.append(ScriptText(_script_text(body), index, via, 0))
@@ -125,12 +126,12 @@ def _scan_document(
 
 
 def is_document(body: bytes) -> bool:
-    """Whether HTML is a document of its own rather than a piece for another."""
+    """Whether HTML is a complete document rather than a fragment of another."""
     return re.search(rb"<(!doctype|html|head|body|frameset|script)\b", body[:4096], re.IGNORECASE) is not None
 
 
 def _look_through(first: Mention, files: Files, mentions: Mentions) -> None:
-    """What a cached body refers to is discovered where the cached body is."""
+    """References of a cached body count as made where the cached body itself is referenced."""
     waiting = [first]
     while waiting and len(mentions.cached) < MOST_CACHED:
         mention = waiting.pop()
@@ -155,20 +156,20 @@ def _style_references(body: bytes) -> Iterable[tuple[str, Kind]]:
 
 
 def _script_text(body: bytes) -> str:
-    r"""Source of a script for string search: `\/` is `/`."""
+    r"""The source of a script for string search, with `/` in place of `\/`."""
     return body.decode("utf-8", errors="replace").replace("\\/", "/")
 
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """A part of a URL to look for in scripts; `sure` when a script that has it asks for the URL."""
+    """A part of a URL to look for in scripts; `sure` if a script that contains it requests the URL."""
 
     text: str
     sure: bool
 
 
 def needles(url: str) -> list[Needle]:
-    """Parts of `url` that a script which asks for it may contain, the most telling first."""
+    """Parts of `url` that a script which requests it may contain, the most specific first."""
     parts = urlsplit(url)
     path, name = parts.path, parts.path.rsplit("/", maxsplit=1)[-1]
     query = f"?{parts.query}" if parts.query else ""
@@ -186,7 +187,7 @@ def needles(url: str) -> list[Needle]:
 
 
 class RecordedFiles:
-    """Which references an archive answers."""
+    """The references that an archive answers."""
 
     def __init__(self, exchanges: list[Exchange]) -> None:
         self._texts: dict[str, Path | None] = {exchange.url: exchange.text for exchange in exchanges}
@@ -196,5 +197,5 @@ class RecordedFiles:
         return self._texts.get(url)
 
     def resolve(self, reference: str, base_url: str, base_file: Path | None = None) -> str:
-        """The absolute URL that `reference` means in `base_url`, without fragment; '' if it means none."""
+        """The absolute URL of `reference` in `base_url`, without fragment; '' if it has none."""
         return absolute_url(reference, base_url)

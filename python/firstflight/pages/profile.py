@@ -1,6 +1,6 @@
-"""The text files that a user gives: profiles, which are pages without content as JSON, and lists of URLs.
+"""Text files from users: profiles, which are pages without content in JSON, and lists of URLs.
 
-Four profiles come with the package: those of the paper. A `.pages` list has one URL per line; blank lines are
+The package contains four profiles, those of the paper. A `.pages` list has one URL per line; blank lines are
 ignored.
 """
 
@@ -17,7 +17,7 @@ _MOST_LIST_BYTES = 1_000_000
 
 
 def embedded_names() -> list[str]:
-    """Names of the profiles that come with the package, in the order of the paper's table."""
+    """Names of the profiles in the package, in the order of the paper's table."""
     return ["amazon", "nytimes", "wsj", "wikipedia"]
 
 
@@ -40,7 +40,7 @@ def read_pages_list(path: Path) -> list[str]:
     """The URLs in the list at `path`.
 
     Raises:
-        PageInputError: The list cannot be read, is empty, or a line is no URL.
+        PageInputError: The list cannot be read, is empty, or a line is not a URL.
     """
     urls = []
     for number, line in enumerate(read_text(path, _MOST_LIST_BYTES).splitlines(), start=1):

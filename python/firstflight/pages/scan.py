@@ -1,12 +1,12 @@
-"""References in an HTML document, with the byte at which the parser reads each, and in a style sheet.
+"""Finds references in HTML documents, with the byte at which the parser reads each, and in style sheets.
 
-HTML is read with the standard library's `html.parser` rather than lxml.html: lxml gives a line number for an
-element, this gives its position, and `at_byte` is what the page model needs. Decoded as Latin-1, one
-character is one byte, so that positions are byte offsets whatever the document's encoding; only the
-references themselves are decoded again. Style sheets (`url()` and `@import`) are read with tinycss2.
+HTML is parsed with the standard library's `html.parser` and not with lxml.html. lxml has only the line number
+of an element, `html.parser` its position, which the page model needs for `at_byte`. The document is decoded
+as Latin-1, in which a character is a byte, so positions are byte offsets in every encoding. Only the
+references are decoded again. Style sheets (`url()` and `@import`) are parsed with tinycss2.
 
-Leaves out what only a layout engine knows (lazy loading, `media`, which `source` is chosen, whether a
-selector matches) and, as a browser that runs scripts does, everything inside `noscript`.
+Not found is what only a layout engine knows: lazy loading, `media`, which `source` is chosen, whether a
+selector matches. As in a browser that runs scripts, everything inside `noscript` is ignored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SOURCES: dict[str, tuple[tuple[str, HtmlKind], ...]] = {
     "audio": (("src", "other"),),
     "image": (("href", "image"), ("xlink:href", "image")),
 }
-# Tokens take a hundred times the memory of their text; no page has a style sheet of this length.
+# Tokens take a hundred times the memory of their text. No page has a style sheet of this length.
 _MOST_CHARACTERS = 1 << 22
 Token: TypeAlias = Any  # tinycss2 has no types
 
@@ -46,7 +46,7 @@ class HtmlReference:
 
     Attributes:
         reference: The URL reference, relative to the document's base.
-        kind: What the browser takes it for.
+        kind: The kind of resource that the browser expects.
         offset: Bytes of the file that must have arrived: the end of the tag, or of the `style` element.
     """
 
@@ -65,7 +65,7 @@ class InlineScript:
 
 @dataclass(frozen=True, slots=True)
 class HtmlScan:
-    """What one document refers to. `base` is its `<base href>`, or empty."""
+    """The references of one document. `base` is its `<base href>`, or empty."""
 
     references: tuple[HtmlReference, ...]
     scripts: tuple[InlineScript, ...]
@@ -73,7 +73,7 @@ class HtmlScan:
 
 
 def scan_html(body: bytes) -> HtmlScan:
-    """Scans a document; never fails, as browsers never do."""
+    """Scans a document. Like a browser, it accepts any input."""
     scanner = _Scanner(body.decode("latin-1"))
     return HtmlScan(tuple(scanner.references), tuple(scanner.scripts), scanner.base)
 
@@ -89,18 +89,18 @@ class _Scanner(HTMLParser):
         self._text: list[str] = []
         lines = (len(line) for line in text.split("\n"))
         self._line_starts = list(itertools.accumulate(lines, lambda at, length: at + length + 1, initial=0))
-        # Behind the last `>` no tag ends; the base class would look for an end again and again.
+        # No tag ends after the last `>`; the base class would search for an end repeatedly.
         self.feed(text[: text.rfind(">") + 1])
         self.close()
         self._finish(len(text))
 
     def parse_comment(self, i: int, report: bool = True) -> int:
-        """A comment without an end goes on to the end of the file, as the HTML Standard says."""
+        """Ends an unclosed comment at the end of the file, as the HTML Standard requires."""
         end = super().parse_comment(i, report)
         return len(self.rawdata) if end < 0 else end
 
     def parse_html_declaration(self, i: int) -> int:
-        """Takes `<![if IE]>` for a comment, as the HTML Standard says; the base class may give up on it."""
+        """Treats `<![if IE]>` as a comment, as the HTML Standard requires; the base class may raise."""
         if self.rawdata.startswith("<![", i):
             return self.parse_bogus_comment(i)
         return super().parse_html_declaration(i)
@@ -163,7 +163,7 @@ def _references(tag: str, attributes: Attributes) -> Iterator[tuple[str, HtmlKin
 
 
 def _link_kind(attributes: Attributes) -> HtmlKind | None:
-    """Icons are left out: they are asked for by the browser's window, not by the page."""
+    """The kind of a `link`. Icons are left out: the browser's window requests them, not the page."""
     words = attributes.get("rel", "").lower().split()
     if "stylesheet" in words and "alternate" not in words:
         return "style"
@@ -174,7 +174,7 @@ def _link_kind(attributes: Attributes) -> HtmlKind | None:
 
 
 def _decode(latin: str) -> str:
-    """Undoes the decoding as Latin-1 where the bytes are UTF-8."""
+    """Undoes the decoding as Latin-1 if the bytes are UTF-8."""
     try:
         return latin.encode("latin-1").decode("utf-8")
     except UnicodeError:
@@ -182,7 +182,7 @@ def _decode(latin: str) -> str:
 
 
 def base_url(scan: HtmlScan, url: str) -> str:
-    """What references in the document at `url` are relative to."""
+    """The URL to which references in the document at `url` are relative."""
     return absolute_url(scan.base, url) or url if scan.base else url
 
 
@@ -195,7 +195,7 @@ class StyleReference:
 
 
 def scan_css(text: str) -> list[StyleReference]:
-    """References of a style sheet (or of a `style` attribute) in order, each once; none of one too long."""
+    """References of a style sheet (or `style` attribute) in order, each once; empty if it is too long."""
     if len(text) > _MOST_CHARACTERS:
         return []
     tokens = tinycss2.parse_component_value_list(text, skip_comments=True)
@@ -203,7 +203,7 @@ def scan_css(text: str) -> list[StyleReference]:
 
 
 def _walk(tokens: list[Token]) -> Iterator[StyleReference]:
-    """Depth first without recursion, so that no nesting can exhaust the stack."""
+    """Visits tokens depth first without recursion, so that no nesting exhausts the stack."""
     stack = [_Level(iter(tokens))]
     while stack:
         level = stack[-1]

@@ -1,10 +1,10 @@
 """Pages without TLS, as the paper's and the course's experiments load them.
 
-Recorded bodies and header fields of an https page are made those of the same page over http. References lose
-the `s` of their scheme and nothing else changes, so a body stays as long as it was but for one byte per
-reference. What would keep a browser from loading the result is taken out: hashes of scripts that are no
-longer the same, and `upgrade-insecure-requests`. URLs that a script puts together are left: what it then asks
-for with https fails.
+Recorded bodies and header fields of an https page are changed to those of the same page over http. References
+lose the `s` of their scheme and nothing else changes, so a body gets shorter by one byte per reference. Two
+things would keep a browser from loading the result, and are removed: hashes of scripts, which no longer
+match, and `upgrade-insecure-requests`. URLs that a script composes are not changed: its requests with https
+fail.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from firstflight.pages.bodies import MOST_TEXT_BYTES, BodyStore, CodingError, co
 from firstflight.pages.fields import value_of
 
 _AT_HAND = 32
-"""Most pages that are held under several schemes."""
-# A URL from its scheme to its end: one inside another, in a query, is part of what was recorded.
+"""The most pages that are kept in memory for several schemes."""
+# A URL from its scheme to its end. A URL inside its query is not changed, since it is part of what was
+# recorded.
 _URL = re.compile(rb"https(:(?://|\\/\\/)(?:(?!&quot;|&#34;)[^\s\"'<>()])*)")
 _INTEGRITY = re.compile(rb"(?<=[\s\"'])integrity(?=\s*=)")
 _UPGRADE = "upgrade-insecure-requests"
@@ -34,7 +35,7 @@ _COOKIE_OF_TLS = re.compile(r"\s*;\s*(?:secure|samesite=none)(?=\s*;|\s*$)", re.
 
 
 class Deviation(Enum):
-    """How a page is loaded otherwise than it was recorded; its value words the warning."""
+    """How the load of a page deviates from its recording; the value is the text of the warning."""
 
     CLEARED = (
         "recorded over https and loaded in the clear, as --scheme http asks: {}; "
@@ -50,7 +51,7 @@ class Deviation(Enum):
     )
 
     def warning(self, names: Sequence[str]) -> str:
-        """What to say, once a run, of the pages of these names, at least one."""
+        """The warning, given once a run, for pages of these names; at least one."""
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return self.value.format(", ".join(names[:3]) + more)
 
@@ -59,12 +60,12 @@ def under(scheme: str, page: LoadedPage) -> LoadedPage:
     """The page as it is to be loaded.
 
     Args:
-        scheme: `recorded`: as it is. `http`: every https URL made http, in the page and in the bodies and
-            header fields of an archive. `https`: every http URL made https, in a profile.
+        scheme: `recorded`: unchanged. `http`: every https URL becomes http, in the page and in the bodies and
+            header fields of an archive. `https`: every http URL becomes https, in a profile.
         page: The page.
 
     Raises:
-        UsageError: `https` for an archive.
+        UsageError: The scheme is `https` and the page is an archive.
     """
     urls = [*page.page.origins, *(spare.url for spare in page.spare)]
     if scheme == "recorded" or all(url.startswith(f"{scheme}:") for url in urls):
@@ -78,14 +79,14 @@ def under(scheme: str, page: LoadedPage) -> LoadedPage:
 
 
 class UnderSchemes:
-    """Pages under several schemes: `under`, made once for each page in use. For several threads."""
+    """Caches the results of `under` for the pages in use. Thread-safe."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[tuple[str, int], tuple[LoadedPage, LoadedPage]] = OrderedDict()
         self._lock = Lock()
 
     def __call__(self, scheme: str, page: LoadedPage) -> LoadedPage:
-        """The page as it is to be loaded; as `under`."""
+        """The page as it is to be loaded; see `under`."""
         key = (scheme, id(page))
         with self._lock:
             known = self._made.get(key)
@@ -98,13 +99,13 @@ class UnderSchemes:
 
 
 def was_cleared(scheme: str, page: LoadedPage) -> bool:
-    """Whether `under` takes away TLS that the page was recorded with."""
+    """Whether `under` removes TLS that the page was recorded with."""
     urls = [*page.page.origins, *(spare.url for spare in page.spare)]
     return scheme == "http" and any(url.startswith("https:") for url in urls)
 
 
 def was_unshared(scheme: str, page: LoadedPage) -> bool:
-    """Whether most of a page was recorded over HTTP/2 or HTTP/3, and `under` leaves that possible."""
+    """Whether most of a page was recorded over HTTP/2 or HTTP/3, and `under` keeps its TLS."""
     return page.multiplexed > 1 / 2 and not was_cleared(scheme, page)
 
 
@@ -118,7 +119,7 @@ def _secure(page: LoadedPage) -> LoadedPage:
 
 
 def _files(page: LoadedPage) -> tuple[dict[int, Path], tuple[Spare, ...]]:
-    """The files of bodies and of spare answers; those that change are new ones."""
+    """The files of bodies and of spare responses; a changed body has a new file."""
     if not page.bodies:
         return page.bodies, page.spare
     store, bodies = BodyStore(page.page.name), {}
@@ -132,7 +133,7 @@ def _files(page: LoadedPage) -> tuple[dict[int, Path], tuple[Spare, ...]]:
 
 
 def _clear(file: Path, mime: str, coding: str, url: str, store: BodyStore) -> Path:
-    """The file of a body in the clear: another one if it changes."""
+    """The file of a body without https references; a new file if the body changes."""
     if not is_text(mime) or file.stat().st_size > MOST_TEXT_BYTES:
         return file
     body = file.read_bytes()
@@ -141,7 +142,7 @@ def _clear(file: Path, mime: str, coding: str, url: str, store: BodyStore) -> Pa
 
 
 def _fitted(page: Page, bodies: dict[int, Path]) -> Page:
-    """The page with the sizes of its new bodies."""
+    """The page with the sizes of its changed bodies."""
     sizes = [resource.body_bytes for resource in page.resources]
     for index, file in bodies.items():
         sizes[index] = file.stat().st_size
@@ -155,22 +156,22 @@ def _fitted(page: Page, bodies: dict[int, Path]) -> Page:
 
 
 def is_text(mime: str) -> bool:
-    """Whether a body of this type can refer to others."""
+    """Whether a body of this type can refer to other resources."""
     return bool(_TEXT.match(mime.lower()))
 
 
 def clear_text(text: bytes) -> bytes:
-    """A decoded body with its references in the clear."""
+    """A decoded body whose references are http."""
     text = _URL.sub(rb"http\1", text)
     return _INTEGRITY.sub(b"data-integrity", text).replace(_UPGRADE.encode(), b"")
 
 
 def clear_body(body: bytes, content_encoding: str) -> bytes:
-    """A body as it is served, in the same coding as before; unchanged where it cannot be decoded.
+    """A body as it is served, changed within its coding; unchanged if it cannot be decoded.
 
     Args:
         body: The body in its coding.
-        content_encoding: That coding, as its header field says it; empty without one.
+        content_encoding: Its `Content-Encoding`; empty if it has none.
     """
     codings = codings_of(content_encoding)
     try:
@@ -198,7 +199,7 @@ def _value(name: str, value: str) -> str:
 
 
 def _whole(body: bytes, codings: list[str]) -> bytes | None:
-    """The decoded body; `None`: too much."""
+    """The decoded body; `None` if it is too large."""
     text = bytearray()
     for piece in decoded([body], codings):
         text += piece

@@ -1,4 +1,4 @@
-"""What PAGE on the command line means."""
+"""Opens the PAGE arguments of the command line."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from firstflight.pages.scheme import under
 from firstflight.pages.urls import check_url
 
 MOST_SYNTHESISED_BYTES = 1 << 29
-"""What a page does not hold of its bodies and headers is made in memory, at each load."""
+"""Limit, for each load, of bodies and headers that the page lacks and that are synthesised in memory."""
 
 
 def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
     """Opens every PAGE in `specs`, in order; a list or a directory with a list gives several pages.
 
     Args:
-        specs: Embedded names, `corpus:NAME` of the corpus that is installed, profiles, archives (HAR,
-            WebPageTest's results, Chromium's traces and logs, WARC, WACZ, folders of browsertime and
-            Lighthouse, Mahimahi recordings), mirror directories, `.pages` lists; a start page in an archive
-            or mirror as `FILE#http://host/path`.
+        specs: Embedded names, `corpus:NAME` for the installed corpus, profiles, archives (HAR, WebPageTest's
+            results, Chromium's traces and logs, WARC, WACZ, folders of browsertime and Lighthouse, Mahimahi
+            recordings), mirror directories, `.pages` lists; a start page in an archive or mirror as
+            `FILE#http://host/path`.
 
     Raises:
-        PageInputError: A page cannot be read: the message names file and key, the hint a fix.
+        PageInputError: A page cannot be read. The message names file and key, the hint a fix.
     """
     return [page for spec in specs for page in load_page(spec)]
 
@@ -39,8 +39,8 @@ def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
 def load_page(spec: str) -> list[LoadedPage]:
     """Opens one PAGE; see `open_pages`.
 
-    The embedded pages are in the clear, as the experiments of 2011 and 2013 loaded them: four of their
-    resources were https.
+    The embedded pages have no https, as in the experiments of 2011 and 2013; four of their resources were
+    recorded with https.
     """
     if spec in embedded_names():
         return [under("http", LoadedPage(embedded_page(spec)))]
@@ -52,14 +52,14 @@ def load_page(spec: str) -> list[LoadedPage]:
     try:
         return [_makeable(page, spec) for page in _open(Path(path), url, spec)]
     except (OSError, ValueError) as error:
-        # Too long for a file name, a null byte, no permission: the system's words for a path that cannot be.
+        # The system refuses the path: too long for a file name, a null byte, no permission.
         raise PageInputError(
             f"{spec[:80]}: {getattr(error, 'strerror', None) or error}", "check the path"
         ) from None
 
 
 def is_url(spec: str) -> bool:
-    """Whether it names a page of the network, not one that is here."""
+    """Whether it is the URL of a page on the network."""
     return bool(re.match(r"https?://", spec, re.IGNORECASE))
 
 
@@ -73,7 +73,7 @@ def _refuse_url(url: str) -> NoReturn:
 
 
 def _makeable(page: LoadedPage, spec: str) -> LoadedPage:
-    """Refuses a page whose missing bodies and headers are too long to be synthesised."""
+    """Refuses a page whose missing bodies and headers are too large to be synthesised."""
     resources = page.page.resources
     made = sum(r.body_bytes for index, r in enumerate(resources) if index not in page.bodies)
     made += sum(r.header_bytes + r.request_bytes for r in resources)

@@ -1,31 +1,34 @@
-"""Server, processing and waiting times of a recording, as far as a log of starts and ends gives them.
+"""Server, processing and waiting times of a recording, derived from a log of starts and ends.
 
-The log was taken on a live network: a transaction is name lookup + handshake + request + server + transfer +
-the wait for a free connection and for a busy main thread. Only what the rules below leave over is a property
-of the page.
+The log was made on a live network. A transaction consists of name lookup, handshake, request, server and
+transfer, plus the wait for a free connection and for a busy main thread. Only what the rules below leave over
+is a property of the page.
 
-Server time (`server_ms`), of answers that a program makes (documents, frames, data, URLs with a query,
+Server time (`server_ms`), for responses that a program makes (documents, frames, data, URLs with a query,
 redirects):
 
-- length of the transaction - name lookup - `trips` round trips, never below 0, at most 100 ms (document: 500
-  ms). One live wait of one load does not repeat, so a longer one is not carried over.
-- `trips`: 2 on a new connection, 1 on an idle one, and what slow start from 10 segments needs for the body.
-- Round trip of a host: its quickest small transaction, lookup taken off, over the trips of its connection. So
-  a host with one transaction has no server time: nothing tells it from distance.
-- The document answers when its first child starts, not when its body ends (amazon's streams for a second).
-- 0 where the log cannot tell: static files; a seventh transaction on six connections; an end within 5 ms of
-  another's, which shows when the browser looked, not when the answer came.
+- It is the transaction's length minus name lookup and `trips` round trips, at least 0, at most 100 ms
+  (document: 500 ms). A longer live wait of one load does not repeat, so it is not carried over.
+- `trips` is 2 on a new connection and 1 on an idle one, plus what slow start from 10 segments needs for the
+  body.
+- The round trip of a host is its shortest small transaction without lookup, divided by the trips of its
+  connection. So a host with one transaction has no server time: it cannot be distinguished from the round
+  trip.
+- The document's response ends when its first child starts, not when its body ends (amazon's streams for a
+  second).
+- It is 0 if the log cannot tell: for static files; for a seventh transaction on six connections; for an end
+  within 5 ms of another's, which shows when the browser processed the response, not when it came.
 
-Processing (`cpu_ms`) and waiting (`delay_ms`), of what scripts and style sheets discover: the quiet time (see
-`quiet_ms`) between the initiator's end and the child's start. What the initiator's quickest child waited, up
-to 50 ms, is processing of the initiator; the rest is the child's delay, at most 500 ms. Markup that the
-parser reads has neither: a preload scanner does not wait.
+Processing (`cpu_ms`) and waiting (`delay_ms`), of what scripts and style sheets discover, come from the quiet
+time (see `quiet_ms`) between the initiator's end and the child's start. The wait of the initiator's quickest
+child, up to 50 ms, is processing of the initiator. The rest is the child's delay, at most 500 ms. References
+in markup have neither: a preload scanner does not wait.
 
-Load event (`blocks_load`): the first moment at which the document and all that had been asked for had ended,
-and no script, sheet or document for 50 ms before, which could still ask for more. What starts later cannot
-have held it up. Two pages say so themselves: amazon's beacon (`ld`, `t`) puts its load event at 1,445 ms of
-the log, where the rule finds quiet from 1,442 to 1,445; wsj's (`b=1423`, counted from an inline mark that ran
-at about 1,755) at about 3,178, where it finds quiet from 3,182 to 3,190.
+Load event (`blocks_load`): the first time at which the document and all requests so far had ended. In
+addition, no script, sheet or document, which could still cause requests, ended in the 50 ms before. What
+starts later cannot have delayed the load event. Two pages report it themselves. Amazon's beacon (`ld`, `t`)
+puts its load event at 1,445 ms of the log; the rule finds quiet from 1,442 to 1,445. Wsj's (`b=1423`, counted
+from an inline mark that ran at about 1,755) puts it at about 3,178; the rule finds quiet from 3,182 to 3,190.
 """
 
 from __future__ import annotations
@@ -65,14 +68,15 @@ _STATIC = (
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """When a page's servers and its main thread let each exchange go on.
+    """The times of a page's servers and main thread for each exchange.
 
     Attributes:
-        server_ms: What the server takes.
-        cpu_ms: What the main thread takes to process it.
-        delay_ms: What passes between discovery, or `after`, and request.
+        server_ms: Server time.
+        cpu_ms: Main-thread time to process it.
+        delay_ms: Time between discovery, or the end of `after`, and request.
         blocks_load: Whether the load event waits for it.
-        after: Index of what holds it back after it was discovered; empty where no recording tells.
+        after: Index of the resource that delays it after its discovery; empty if the recording cannot show
+            it.
     """
 
     server_ms: list[float]
@@ -83,7 +87,7 @@ class Times:
 
     @classmethod
     def none(cls, count: int) -> Times:
-        """Those of `count` exchanges of a recording without times: zero."""
+        """The times for `count` exchanges of a recording without times: zero."""
         return cls([0.0] * count, [0.0] * count, [0.0] * count, [True] * count)
 
 
@@ -95,7 +99,7 @@ def derive_times(exchanges: list[Exchange], discovery: Discovery, log: FetchLog)
 
 
 def load_event_ms(exchanges: list[Exchange], kinds: list[Kind]) -> float:
-    """The earliest moment at which the load event can have fired, infinity if the log shows none."""
+    """The earliest time at which the load event can have fired; infinity if the log shows none."""
     for index in range(1, len(exchanges)):
         ended = max(range(index), key=lambda i: exchanges[i].end_ms)
         quiet_from, start = exchanges[ended].end_ms, exchanges[index].start_ms
@@ -148,7 +152,7 @@ def _servers(exchanges: list[Exchange], discovery: Discovery, log: FetchLog) -> 
 
 
 def _round_trips(exchanges: list[Exchange], lookups: list[float]) -> dict[str, float]:
-    """Round trip of each host, ms, from its quickest transaction with a body of one window, else from any."""
+    """Round trip of each host, ms: from its shortest transaction with a body of one window, else from any."""
     found: dict[tuple[str, bool], float] = {}
     for index, exchange in enumerate(exchanges):
         small = exchange.body_bytes <= INITIAL_WINDOW_BYTES
@@ -159,7 +163,7 @@ def _round_trips(exchanges: list[Exchange], lookups: list[float]) -> dict[str, f
 
 
 def is_made(exchange: Exchange, kind: Kind) -> bool:
-    """Whether a program makes the answer: a document, data, a redirect, or a URL without a file's ending."""
+    """Whether a program makes the response: a document, data, a redirect, or a URL without a file suffix."""
     static = urlsplit(exchange.url).path.lower().endswith(_STATIC)
     return kind in ("document", "frame", "xhr") or bool(exchange.redirect) or not static
 
@@ -178,7 +182,7 @@ def _trips(exchanges: list[Exchange], index: int) -> int:
 
 
 def _connection_trips(exchanges: list[Exchange], index: int) -> int:
-    """1 if a connection that an earlier transaction opened was idle, else 2."""
+    """1 if a connection from an earlier transaction was idle, else 2."""
     host = exchanges[index].host
     earlier = [i for i in range(index) if exchanges[i].host == host]
     opened = max((len(_busy(exchanges, i)) + 1 for i in earlier), default=0)
@@ -186,7 +190,7 @@ def _connection_trips(exchanges: list[Exchange], index: int) -> int:
 
 
 def _busy(exchanges: list[Exchange], index: int) -> list[int]:
-    """Transactions with the same host on their way when `index` starts."""
+    """Active transactions with the same host when `index` starts."""
     exchange = exchanges[index]
     return [
         i
@@ -196,9 +200,9 @@ def _busy(exchanges: list[Exchange], index: int) -> list[int]:
 
 
 def _lookups(exchanges: list[Exchange], log: FetchLog) -> list[float]:
-    """Name lookup in each transaction, ms: the first one of a host pays it.
+    """Name lookup in each transaction, ms; only the first transaction of a host has one.
 
-    The log overwrites the end of a lookup each time the name is used again; then the page's mean has to do.
+    The log overwrites the end of a lookup each time the name is used again. Then the page's mean is used.
     """
     mean = log.histograms.get("DNS.ResolveSuccess")
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""URLs as archives and mirrors write them, as browsers request them, and which of them a page can ask for."""
+"""Normalises and checks URLs: as archives and mirrors write them, and as browsers request them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def absolute_url(reference: str, base_url: str) -> str:
-    """The http or https URL that `reference` means in `base_url`, without fragment; '' if it means none."""
+    """The http or https URL of `reference` in `base_url`, without fragment; '' if it has none."""
     return _core.canonical_url(_scalar(reference), _scalar(base_url)) or ""
 
 
 def normal_url(url: str) -> str:
-    """`url` as browsers request it, without fragment; unchanged where it is no http or https URL."""
+    """`url` as browsers request it, without fragment; unchanged if it is not an http or https URL."""
     return _core.canonical_url(_scalar(url)) or url
 
 
 def location_of(url: str, status: int, location: str) -> str:
-    """The absolute URL that a response redirects to, or empty."""
+    """The absolute URL to which a response redirects, or empty."""
     if not 300 <= status <= 399 or status == 304 or not location.strip():
         return ""
     return absolute_url(location, url)
@@ -33,7 +33,7 @@ def location_of(url: str, status: int, location: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def usable_url(url: str) -> bool:
-    """Whether the page model accepts `url`: http or https, a possible host, no user, no fragment."""
+    """Whether the page model accepts `url`: http or https, a valid host, no user, no fragment."""
     document = {"url": url, "kind": "document", "mime": "", "request_bytes": 0, "header_bytes": 0}
     page = {"format": FORMAT, "name": "x", "resources": [{**document, "body_bytes": 0}]}
     try:
@@ -49,10 +49,10 @@ def _scalar(text: str) -> str:
 
 
 def check_url(url: str, *, place: str) -> None:
-    """Refuses what is no absolute http or https URL of a possible host.
+    """Refuses anything but an absolute http or https URL with a valid host.
 
     Raises:
-        PageInputError: Naming `place`.
+        PageInputError: It is something else; the message names `place`.
     """
     hint = "write an absolute URL, as 'http://www.example.org/'"
     try:
@@ -69,11 +69,11 @@ def check_url(url: str, *, place: str) -> None:
 
 
 def shorten(text: str) -> str:
-    """`text` for an error message: at most 80 characters."""
+    """`text` shortened to 80 characters for an error message."""
     return text if len(text) <= 80 else text[:80] + "…"
 
 
 def page_name(url: str) -> str:
-    """A short name for the page at `url`: host and path in the letters that names may have."""
+    """A short name for the page at `url`: host and path in characters that names may have."""
     plain = _NAME.sub("-", re.sub(r"^https?://", "", url)).strip("-")
     return plain[:100].rstrip("-") or "page"

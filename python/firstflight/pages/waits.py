@@ -1,23 +1,24 @@
 """Server, processing and waiting times of an archive with times, and what the load event waits for.
 
-Server time (`server_ms`): the recorded wait for the first byte less the round trip of the host (below),
-at most `MOST_SERVER_MS`. Answers that no program makes (files, see `times.is_made`) all have the time of the
-host's quickest: what the others waited longer was a busy link, or their turn on a shared connection, which a
-replay has of its own.
+Server time (`server_ms`) is the recorded wait for the first byte minus the round trip of the host, at most
+`MOST_SERVER_MS`. Responses that no program makes (files, see `times.is_made`) all have the time of the host's
+quickest. The longer waits of the others come from a busy link, or from their turn on a shared connection,
+which a replay has itself.
 
-Waiting (`after`): of the scripts, style sheets, documents and data that ended between an initiator's end and
-the child's start, the last; of several that ended within 50 ms a script, of several scripts the largest. The
-initiator only says who named the URL: a parser that a script holds, or a browser that puts images off until
-the head is there, asks for it later. A request that the browser held back although a shared connection was
-there (`held_ms`) waits for whatever ended last, its turn in the browser's queue; others wait for no image.
+Waiting (`after`) is for the last script, style sheet, document or data that ended between the initiator's end
+and the child's start. If several ended within 50 ms it is a script, of several scripts the largest. The
+initiator only names the URL. A parser that a script blocks, or a browser that delays images until the head is
+complete, makes the request later. A request that the browser held back although a shared connection was open
+(`held_ms`) waits for whatever ended last, which is its turn in the browser's queue. Other requests do not
+wait for images.
 
-Processing (`cpu_ms`): what the recording says, else, of what runs right before a request (`after`, else the
-script or style sheet that asks), the time between its end and the request; the quickest request's, up to 50
-ms, is processing, the rest is the request's `delay_ms`, at most `MOST_DELAY_MS`. So is the time between a
-document's end and what its markup or inline scripts ask for afterwards.
+Processing (`cpu_ms`) is the recorded value, if there is one. Else it comes from requests right after a
+resource: `after`, or the script or style sheet that is the initiator. The time between the resource's end and
+the quickest of these requests, up to 50 ms, is processing. The rest is the request's `delay_ms`, at most
+`MOST_DELAY_MS`. So is the time between a document's end and later requests of its markup or inline scripts.
 
-Load event (`blocks_load`): with a recorded load event, what had ended by then; else by the mirror importer's
-rule (`times.load_event_ms`) what had begun by then.
+Load event (`blocks_load`): it waits for what had ended at the recorded load event. If none is recorded, it
+waits for what had begun at the time that the mirror importer's rule finds (`times.load_event_ms`).
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from firstflight.pages.hosts import round_trips
 from firstflight.pages.link import Crossed, Crossing
 from firstflight.pages.times import Times, is_made, load_event_ms
 
-# What is longer than this hung: a load would take it for a dead connection.
+# Longer ones hung: a load would treat the connection as dead.
 MOST_SERVER_MS = 20_000.0
 MOST_DELAY_MS = 20_000.0
-# The browser's clock of the load event and the recorder's of responses are two.
+# The load event and the responses were recorded with different clocks.
 LOAD_SLACK_MS = 10.0
 
 
 class _Hold(NamedTuple):
-    """What an exchange waited for after its initiator, if for anything, and for how long after that, ms."""
+    """What delayed an exchange after its initiator, if anything, and the time from that to its request."""
 
     after: int | None
     wait_ms: float
@@ -57,9 +58,9 @@ def wait_times(
 
     Args:
         exchanges: In order of their start.
-        discovery: Who discovered each.
-        on_load_ms: The load event, since the page's beginning, where it is recorded.
-        crossed: What the recording is without its link, where that is known.
+        discovery: The initiator of each.
+        on_load_ms: The load event, ms since the page began; `None`: not recorded.
+        crossed: The recording without the effects of its link; `None`: the link is not known.
     """
     crossing = crossed.crossing if crossed else None
     holds = _holds(exchanges, discovery, crossing)
@@ -77,7 +78,7 @@ def wait_times(
 
 
 def _last_work(blocking: list[bool], cpu: list[float], on_load_ms: float, crossing: Crossing) -> None:
-    """What was still to do when the last resource before the load event had crossed the link."""
+    """Sets the processing time of the last resource that crossed the link before the load event."""
     last = max((end, i) for i, end in enumerate(crossing.end_ms) if blocking[i])[1]
     cpu[last] = max(cpu[last], _rounded(min(max(on_load_ms - crossing.end_ms[last], 0.0), MOST_DELAY_MS)))
 
@@ -118,7 +119,7 @@ def _processing(
 
 
 def _runs(exchanges: list[Exchange], initiator: Initiator | None, hold: _Hold) -> int | None:
-    """What has to be processed right before an exchange is asked for."""
+    """The resource whose processing comes right before an exchange is requested."""
     if hold.after is not None:
         return hold.after if _can_hold(exchanges[hold.after]) else None
     return initiator.resource if initiator and initiator.via in ("script", "style") else None
@@ -141,7 +142,7 @@ def _holds(exchanges: list[Exchange], discovery: Discovery, crossing: Crossing |
 
 
 def _since_crossing(hold: _Hold, by: Initiator | None, start_ms: float, crossing: Crossing) -> float:
-    """As `_Hold.wait_ms`, but since the bytes were there, not since the browser had done with them."""
+    """As `_Hold.wait_ms`, but from when the bytes had arrived, not from when the browser was done."""
     if by is None or by.via == "redirect":
         return 0.0
     if hold.after is not None:
@@ -193,9 +194,9 @@ def _rounded(ms: float) -> float:
 
 
 def sent_ms(exchanges: list[Exchange]) -> list[float]:
-    """When each exchange was let go by the browser, ms: at its start, or after it was held back (`held_ms`).
+    """When the browser released each exchange, ms: at its start, or after it was held back (`held_ms`).
 
-    While its host's first connection was still being opened it waited for that.
+    While its host's first connection was being opened, the exchange waited for that and was not held back.
     """
     ready: dict[str, float] = {}
     for exchange in exchanges:

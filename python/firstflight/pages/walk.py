@@ -1,18 +1,18 @@
-"""Who discovered each exchange of a recording without times, and so in which order the page asked for them.
+"""Finds the initiators of exchanges of a recording without times, and so the order of the page's requests.
 
-Starting from the document, what an exchange that is reached refers to is reached in turn. The strongest of
-these rules that reaches anything goes first:
+It starts with the document. When an exchange is reached, the exchanges that it refers to can be reached next.
+The first of these rules that reaches anything is applied:
 
 1. A recorded redirect leads to its target.
 2. Markup or a style sheet names the URL.
-3. A script names the URL in full (`inferred`).
+3. A script names the full URL (`inferred`).
 4. A script names its file, or its host (`inferred`).
-5. The request's `Referer` is a style sheet or a document that is reached (`inferred`; a document: at its
+5. The request's `Referer` is a style sheet or document that was reached (`inferred`; of a document: at its
    end).
-6. What is left and is no document of its own: at the end of the page's document (`inferred`).
+6. What remains and is not a document: at the end of the page's document (`inferred`).
 
-A document that nothing reached asks for is another page of the archive: it is left out, with what only it
-asks for. A mirror without a log has neither redirects nor requests: of these rules it has 2 and 3.
+A document that nothing reached refers to is another page of the archive. It is left out, with what only it
+refers to. A mirror without a log has neither redirects nor requests, so only rules 2 and 3 apply.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from firstflight.pages.mentions import Files, Mentions, RecordedFiles, needles, 
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """The exchanges of one page in the order of their discovery, and how many are not of it."""
+    """The exchanges of one page in the order of their discovery, and the number of other exchanges."""
 
     exchanges: list[Exchange]
     discovery: Discovery
@@ -46,14 +46,14 @@ def walk_archive(exchanges: list[Exchange], start: int) -> Walked:
 
 
 class Walk(ABC):
-    """Follows a page by what its texts name: rules 2 and 3.
+    """Follows a page by the names in its texts: rules 2 and 3.
 
     Args:
-        files: Which references the recording answers.
+        files: Finds the references that the recording answers.
 
     Attributes:
-        exchanges: Those that are reached, in the order of their discovery.
-        places: Where the first of each URL is in `exchanges`.
+        exchanges: The reached exchanges, in the order of their discovery.
+        places: Index in `exchanges` of the first exchange of each URL.
     """
 
     def __init__(self, files: Files) -> None:
@@ -68,31 +68,31 @@ class Walk(ABC):
 
     @abstractmethod
     def answers(self, url: str, kind: Kind | None) -> list[Exchange]:
-        """The exchanges of `url` that are not reached, now taken.
+        """Takes the exchanges of `url` that were not reached yet.
 
         Args:
-            url: What is asked for.
-            kind: What a reference takes it for; None where a script asks.
+            url: The requested URL.
+            kind: The kind that the reference expects; `None`: a script makes the request.
         """
 
     @abstractmethod
     def unreached(self) -> list[str]:
-        """The URLs that a script may ask for."""
+        """The URLs that a script may request."""
 
     def reach(self, exchange: Exchange, initiator: Initiator | None, kind: Kind | None) -> None:
-        """Adds an exchange to the page; `kind` is what a reference takes it for."""
+        """Adds an exchange to the page; `kind` is the kind that the reference expects."""
         self.places.setdefault(exchange.url, len(self.exchanges))
         self.exchanges.append(exchange)
         self._initiators.append(initiator)
         self._kinds.append(exchange.kind or kind or kind_by_type(exchange))
 
     def run(self) -> None:
-        """Reaches all that can be, the strongest rule first."""
+        """Reaches all exchanges that it can, by the strongest rule first."""
         while any(rule() for rule in self._rules()):
             pass
 
     def discovery(self, asked: set[str]) -> Discovery:
-        """Who discovered each; references to what is not in `asked`, and has no file, are missing."""
+        """The initiator of each; references that are not in `asked` and have no file are missing."""
         kinds = through_redirects(self._initiators, ["document", *self._kinds[1:]])
         return Discovery(self._initiators, kinds, missing(self._mentions, asked, self._files))
 
@@ -100,7 +100,7 @@ class Walk(ABC):
         return (self._scan, self._search)
 
     def _scan(self) -> bool:
-        """Rule 2 on the next exchange that is reached."""
+        """Applies rule 2 to the next reached exchange."""
         if self._scanned == len(self.exchanges):
             return False
         place = self._scanned
@@ -113,7 +113,7 @@ class Walk(ABC):
         return True
 
     def _search(self, *, sure: bool = True) -> bool:
-        """Rule 3, or 4 if not `sure`, on the next script that is not searched."""
+        """Applies rule 3, or 4 if not `sure`, to the next script that was not searched."""
         at = self._searched[sure]
         if at == len(self._mentions.scripts):
             return False
@@ -144,15 +144,15 @@ class _ArchiveWalk(Walk):
             self._left.setdefault(exchange.url, []).append(index)
 
     def answers(self, url: str, kind: Kind | None) -> list[Exchange]:
-        """All exchanges of `url` that are left."""
+        """All remaining exchanges of `url`."""
         return [self.take(index) for index in list(self._left.get(url, ()))]
 
     def unreached(self) -> list[str]:
-        """The URLs of what is left."""
+        """The URLs of the remaining exchanges."""
         return [url for url, indices in self._left.items() if indices]
 
     def take(self, index: int) -> Exchange:
-        """One exchange of the archive, which is not left any more."""
+        """Takes one exchange of the archive from the remaining ones."""
         exchange = self._recorded[index]
         self._left[exchange.url].remove(index)
         return exchange
@@ -161,7 +161,7 @@ class _ArchiveWalk(Walk):
         return (*super()._rules(), self._search_names, self._refer, self._rest)
 
     def _scan(self) -> bool:
-        """Rules 1 and 2 on the next exchange that is reached."""
+        """Applies rules 1 and 2 to the next reached exchange."""
         place = self._scanned
         target = self.exchanges[place].redirect if place < len(self.exchanges) else ""
         for index in self._left.get(target, [])[:1] if target else ():
@@ -172,7 +172,7 @@ class _ArchiveWalk(Walk):
         return self._search(sure=False)
 
     def _refer(self) -> bool:
-        """Rule 5 on the first exchange that it reaches."""
+        """Applies rule 5 to the first exchange that it reaches."""
         for index in self._rest_of_archive():
             place = self.places.get(self._recorded[index].referer)
             if place is not None:
@@ -181,7 +181,7 @@ class _ArchiveWalk(Walk):
         return False
 
     def _rest(self) -> bool:
-        """Rule 6 on the first exchange that it reaches."""
+        """Applies rule 6 to the first exchange that it reaches."""
         left = self._rest_of_archive()
         pages = {self._recorded[index].url for index in left if self._is_page(index)}
         for index in left:
@@ -198,7 +198,7 @@ class _ArchiveWalk(Walk):
         return (exchange.is_html and exchange.kind != "xhr") or bool(exchange.redirect)
 
     def _document(self) -> int:
-        """The place of the page's document, after its redirects."""
+        """The index of the page's document, after its redirects."""
         return next((place for place, exchange in enumerate(self.exchanges) if not exchange.redirect), 0)
 
     def _at_end(self, place: int) -> Initiator:

@@ -1,4 +1,4 @@
-"""Published tables of page load times: what was printed, with its source and how it was made."""
+"""Published tables of page load times, with their sources and how they were made."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 PAPER = "Radhakrishnan et al., CoNEXT 2011, Table 1"
-"""How a figure names the source."""
+"""The name of the source in figures."""
 
 __all__ = ["PAPER", "PublishedCell", "PublishedTable", "published_names", "published_table"]
 
@@ -28,7 +28,7 @@ class PublishedCell:
         up_mbps: Rate towards the servers, Mbit/s; None: unlimited.
         tcp_ms: PLT without TFO, ms.
         tfo_ms: PLT with TFO, ms.
-        note: What is wrong with the row, as far as it is known.
+        note: A known error of the row.
     """
 
     page: str
@@ -41,16 +41,16 @@ class PublishedCell:
 
     @property
     def improvement(self) -> float:
-        """(PLT_tcp - PLT_tfo) / PLT_tcp, a signed fraction, whatever the table prints."""
+        """(PLT_tcp - PLT_tfo) / PLT_tcp, a signed fraction, computed from the table's times."""
         return (self.tcp_ms - self.tfo_ms) / self.tcp_ms
 
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A table with its facts.
+    """A table and facts about it.
 
     Args:
-        name: How it is called on the command line.
+        name: Its name on the command line.
         facts: `source`, `year`, `client`, `path`, `servers`, `spread`, in words.
         cells: Its rows, in its order.
     """

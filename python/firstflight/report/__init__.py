@@ -1,1 +1,1 @@
-"""What people read: a table, figures, a page, the course's file. Made from a results folder alone."""
+"""Reports for people, made from a results folder alone: tables, figures, a page, the file of the course."""

@@ -1,4 +1,4 @@
-"""``check.html`` and ``check.json``: the result of a check, on a page that needs no network and no script."""
+"""``check.html`` and ``check.json``: the result of a check; the page needs no network and no script."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from firstflight.results import write_whole
 from firstflight.text import visible_lines
 
 FORMAT = "firstflight-check/2"
-"""What `check.json` says that it is; 1 had neither a format nor counts by level."""
+"""The value of `format` in `check.json`; version 1 had neither this key nor counts by level."""
 
 _SIDES = {"client": "Client", "server": "Server", "both": "Client and server together"}
 
 
 class CheckedServer(TypedDict):
-    """The program that was checked in place of the kernel's own sockets."""
+    """A server program that was checked instead of the kernel's own sockets."""
 
     command: str
     port: int
 
 
 class CheckedRemote(TypedDict):
-    """The server that was checked over the network."""
+    """A server that was checked over the network."""
 
     host: str
     port: int
@@ -50,13 +50,13 @@ class CheckDocument(TypedDict):
 
 
 def count_verdicts(rows: Sequence[Row]) -> dict[str, int]:
-    """How many rows have each verdict."""
+    """The number of rows with each verdict."""
     counted = Counter(row["verdict"] for row in rows)
     return {verdict: counted[verdict] for verdict in VERDICTS}
 
 
 def count_levels(rows: Sequence[Row]) -> dict[Strength, dict[str, int]]:
-    """The same for what counts as a MUST, a SHOULD, described, or as Linux's own."""
+    """The number of rows with each verdict, by strength: MUST, SHOULD, described, Linux."""
     levels = dict.fromkeys(STRENGTHS.values())
     return {
         level: count_verdicts([row for row in rows if STRENGTHS[row["level"]] == level]) for level in levels
@@ -64,7 +64,7 @@ def count_levels(rows: Sequence[Row]) -> dict[Strength, dict[str, int]]:
 
 
 def examined_name(document: CheckDocument) -> str:
-    """What was examined, for a heading."""
+    """The name of what was checked, for a heading."""
     if remote := document["connect"]:
         return f"{remote['host']} port {remote['port']} ({remote['address']})"
     if server := document["server"]:
@@ -73,11 +73,11 @@ def examined_name(document: CheckDocument) -> str:
 
 
 def write_check(folder: Path, document: CheckDocument) -> None:
-    """Writes both.
+    """Writes both files.
 
     Args:
-        folder: Where; captures lie in its folder ``captures``.
-        document: As docs/check.md describes it.
+        folder: The folder for the files; captures are in its folder ``captures``.
+        document: The result, in the form of docs/check.md.
     """
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     write_whole(folder / "check.json", text.encode() + b"\n")
@@ -85,7 +85,7 @@ def write_check(folder: Path, document: CheckDocument) -> None:
 
 
 def render_check(document: CheckDocument) -> str:
-    """The page."""
+    """The HTML page."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("firstflight.report"),
         autoescape=True,

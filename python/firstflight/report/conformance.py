@@ -1,7 +1,7 @@
-"""The result of a check for programs that count tests: TAP and JUnit.
+"""The result of a check as TAP and JUnit, for programs that count tests.
 
-Both agree with the exit code: a test fails where a MUST deviates, and where a row could not be judged. Any
-other deviation is told and does not fail: TODO in TAP, skipped in JUnit.
+Both agree with the exit code: a test fails if a MUST deviates or a row could not be judged. Any other
+deviation is reported but does not fail: it is TODO in TAP and skipped in JUnit.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from firstflight.text import visible
 
 
 def as_tap(document: CheckDocument) -> str:
-    """Test Anything Protocol, version 14 (testanything.org): a line for each row, and what was seen.
+    """Test Anything Protocol, version 14 (testanything.org): a line for each row, with what was seen.
 
     Args:
-        document: As docs/check.md describes it.
+        document: The result, in the form of docs/check.md.
     """
     rows = document["rows"]
     lines = ["TAP version 14", f"1..{len(rows)}", f"# {visible(examined_name(document))}"]
@@ -41,22 +41,22 @@ def _tap_lines(number: int, row: Row) -> Iterator[str]:
     yield "  ---"
     for key in ("level", "section", "side", "verdict", "seen", "hint"):
         if value := row.get(key):
-            # A JSON string is a YAML string.
+            # A JSON string is also a YAML string.
             yield f"  {key}: {json.dumps(visible(str(value)), ensure_ascii=False)}"
     yield f"  duration_ms: {row.get('elapsed_ms', 0.0):.1f}"
     yield "  ..."
 
 
 def _plain(text: str) -> str:
-    """A description: a `#` would begin a directive."""
+    """Escapes a description, in which a `#` would start a directive."""
     return visible(text).replace("\\", "\\\\").replace("#", "\\#")
 
 
 def as_junit(document: CheckDocument) -> bytes:
-    """A test for each row, as JUnit XML.
+    """JUnit XML with a test for each row.
 
     Args:
-        document: As docs/check.md describes it.
+        document: The result, in the form of docs/check.md.
     """
     known = {"examined": examined_name(document), "kernel": document["kernel"], "ip": document["ip"]}
     return junit_xml("firstflight check", [*map(_case, document["rows"])], known, document["elapsed_s"])

@@ -1,8 +1,8 @@
-"""Results and comparisons on a terminal.
+"""Prints results and comparisons on a terminal.
 
-A result is a table with the pages' RTTs as rows, the warnings, and explanations; a comparison says what
-differs in the set-up, then in the numbers. Readable without colour and in 100 columns: every number that a
-colour marks also has a sign or a word.
+A result is a table with a row per page and RTT, then warnings and explanations. A comparison shows
+differences of the set-up, then of the numbers. Both are readable without colour and in 100 columns: every
+number that is marked by a colour also has a sign or a word.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from firstflight.text import plural, visible_lines
 
 
 def plain(content: str, style: str = "") -> Text:
-    """Text as it is: no markup, and no control character of a hostile page reaches the terminal."""
+    """Text without markup and without control characters, which a hostile page could send to the terminal."""
     return Text(visible_lines(content), style=style)
 
 
@@ -35,17 +35,17 @@ _STYLES = {"faster": "green", "slower": "red", "not proved": "bold red"}
 
 
 def print_summary(summary: Summary, console: Console) -> None:
-    """Print a summary.
+    """Prints a summary.
 
     Args:
-        summary: As `firstflight.analysis.summarize` gives it.
-        console: Where to; its width and colour are honoured.
+        summary: From `firstflight.analysis.summary.summarize`.
+        console: The terminal; its width and colour settings apply.
     """
     console.print(render_summary(summary))
 
 
 def render_summary(summary: Summary) -> RenderableType:
-    """The summary as something `rich` can print: a table per path and client, warnings."""
+    """The summary as a `rich` renderable: a table per path and client, then warnings."""
     return Group(*_tables(summary["cells"]), *_warnings(summary["warnings"]))
 
 
@@ -101,7 +101,7 @@ def _row(cell: Cell) -> list[Text]:
 
 
 def _proof(cell: Cell) -> str:
-    """The proof in short: the treatment's connections whose SYN data or early data was accepted, of all."""
+    """The proof in short: of the treatment's connections, those with accepted SYN data or early data."""
     baseline, treatment = cell["proof"]["baseline"], cell["proof"]["treatment"]
     leak = f", {baseline['leaked']} in {cell['baseline']}" if baseline["leaked"] else ""
     accepted = treatment["early_accepted"] if treatment["early"] else treatment["accepted"]
@@ -115,11 +115,11 @@ def _warnings(warnings: Sequence[Warning]) -> Iterator[RenderableType]:
 
 
 _LEAST_MS = 0.5
-"""Shorter times are left out."""
+"""Shorter times are not printed."""
 
 
 def print_explanations(explanations: Sequence[Explanation], console: Console) -> None:
-    """Print explanations, a block each."""
+    """Prints explanations, a block each."""
     for found in explanations:
         console.print(plain(explanation_heading(found), "bold"))
         for line in explanation_lines(found):
@@ -134,7 +134,7 @@ def explanation_heading(found: Explanation) -> str:
 
 
 def explanation_lines(found: Explanation) -> Iterator[str]:
-    """A block: for each side what its PLT was spent on and by which requests; then what was saved."""
+    """A block: for each side, what its PLT was spent on and by which requests; then what was saved."""
     phrases = found.pair.phrases
     width = max(map(len, [*phrases.values(), _TRIPS]))
     for side, load in found.loads.items():
@@ -158,12 +158,12 @@ def _composition(path: CriticalPath) -> str:
 
 
 def _round_trips(path: CriticalPath) -> str:
-    """What a path waited round trips for: ``4.0 of TCP handshakes, 3.0 of requests``."""
+    """What a path spent round trips on: ``4.0 of TCP handshakes, 3.0 of requests``."""
     return ", ".join(f"{count:.1f} {words.ROUND_TRIPS[kind]}" for kind, count in path.round_trips.items())
 
 
 def _requests(page: Page, path: CriticalPath) -> str:
-    """The requests of a path with the time that each has of it."""
+    """The requests on a path, with the time that each took of it."""
     resources = page.resources
     parts = []
     for index in path.requests:
@@ -173,7 +173,7 @@ def _requests(page: Page, path: CriticalPath) -> str:
 
 
 def _savings(found: Explanation) -> str:
-    """What the treatment saved; of Fast Open also what it could save at most. Empty without the baseline."""
+    """What the treatment saved, and for Fast Open what it could save at most. Empty without a baseline."""
     if found.could_save_ms is None:
         return ""
     if not found.bounds_the_saving:
@@ -214,14 +214,14 @@ def print_comparison(found: Comparison, console: Console) -> None:
 
     Args:
         found: The comparison.
-        console: Where to; its width and colour are honoured.
+        console: The terminal; its width and colour settings apply.
     """
     for part in (*_captions(found), _setup(found), _cells(found), *_summary(found)):
         console.print(part)
 
 
 def label(key: Any, value: Any) -> str:  # noqa: ANN401
-    """A value of a cell's key, for people."""
+    """A value of a cell's key, formatted for people."""
     if value is None:
         return "unlimited"
     return f"{value:g}{_UNITS.get(key, '')}" if isinstance(value, float) else str(value)

@@ -1,6 +1,6 @@
-"""What a gate found, for people and machines: on the screen, as a comment in Markdown, and as JUnit XML.
+"""The result of a gate: as text, as a comment in Markdown, and as JUnit XML.
 
-The Markdown needs nothing but what GitHub and GitLab render in a comment: tables, a fence, `<details>`.
+The Markdown uses only what GitHub and GitLab render in a comment: tables, a fence, `<details>`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _URL = 60
 
 
 def gate_text(result: GateResult) -> str:
-    """The result on a screen, in lines."""
+    """The result as lines for a terminal."""
     lines = [
         f"base {result.base}: {_size(result, 0)}",
         f"head {result.head}: {_size(result, 1)}",
@@ -50,7 +50,7 @@ def gate_text(result: GateResult) -> str:
 
 
 def conclusion(result: GateResult) -> str:
-    """Whether the gate holds, and what breaks it."""
+    """Whether the gate passes and, if not, why."""
     if result.exit_code == 0:
         return "The gate holds."
     slower = [verdict.place for verdict in result.verdicts if verdict.verdict == SLOWER]
@@ -69,7 +69,7 @@ def headline(verdict: Verdict) -> str:
 
 
 def _moved(metric: Metric) -> str:
-    """By how much a moment is later or earlier: the median, or what a quarter of the paths show."""
+    """By how much a moment is later or earlier: the median, or the value for a quarter of the paths."""
     ends = metric.high_ms if metric.verdict == SLOWER else metric.low_ms
     if abs(ends) > 2 * abs(metric.difference_ms):
         return f"{_MOMENTS[metric.name]} {ends:+,.0f} ms on a quarter of the paths"
@@ -77,7 +77,7 @@ def _moved(metric: Metric) -> str:
 
 
 def gate_markdown(result: GateResult) -> str:
-    """A comment for a pull request."""
+    """The result as a comment for a pull request."""
     sign = "\N{WHITE HEAVY CHECK MARK}" if result.exit_code == 0 else "\N{CROSS MARK}"
     lines = [f"### {sign} firstflight gate: {_cell(conclusion(result))}", ""]
     lines += [
@@ -134,7 +134,7 @@ def gate_junit(result: GateResult) -> bytes:
 
 
 def waterfall(verdict: Verdict) -> list[str]:
-    """The requests of the head's critical path against time, in characters."""
+    """A text chart of the requests on the head's critical path over time."""
     rows = _few(verdict.rows)
     load_ms = next((metric.head_ms for metric in verdict.metrics if metric.name == "plt"), 0.0)
     end_ms = max([load_ms, *(row["end_ms"] or 0.0 for row in verdict.rows)])
@@ -150,7 +150,7 @@ def waterfall(verdict: Verdict) -> list[str]:
 
 
 def _bar(row: RequestRow, end_ms: float) -> str:
-    """The life of a request: waiting, asked, receiving."""
+    """The bar of a request: waiting, requested, receiving."""
     marks = [" "] * _BAR
     queued, sent, first, end = (row["queued_ms"], row["sent_ms"], row["first_byte_ms"], row["end_ms"])
     for mark, start, stop in (("-", queued, sent), ("=", sent, first), ("#", first, end)):
@@ -169,7 +169,7 @@ def _few(rows: Sequence[RequestRow]) -> list[RequestRow]:
 
 
 def _cut_url(url: str, most: int = _URL) -> str:
-    """A URL without scheme and query values, cut in its middle."""
+    """A URL without scheme and query values, shortened in its middle."""
     bare = visible(re.sub(r"^https?://", "", url).partition("?")[0])
     return bare if len(bare) <= most else f"{bare[: most // 2 - 2]}...{bare[-(most - most // 2 - 1) :]}"
 
@@ -229,7 +229,7 @@ def _row(verdict: Verdict) -> str:
 
 
 def _costs_table(result: GateResult) -> list[str]:
-    """What the changes cost, on each network; the most expensive first."""
+    """The cost of each change on each network, the largest first."""
     simulated = {verdict.network: verdict for verdict in result.verdicts}
     first = list(simulated.values())
     order = sorted(
@@ -260,7 +260,7 @@ def _budget_row(held: Held) -> str:
 
 
 def _most_telling(result: GateResult) -> Verdict | None:
-    """The first network that is slower, else the first."""
+    """The first network on which the head is slower, else the first."""
     slower: Iterable[Verdict] = (verdict for verdict in result.verdicts if verdict.verdict == SLOWER)
     return next(iter(slower), result.verdicts[0] if result.verdicts else None)
 
@@ -270,10 +270,10 @@ def _or_dash(ms: float | None) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text in Markdown that holds no markup of its own: pages are not trusted."""
+    """Escapes text for Markdown, since pages are not trusted."""
     return re.sub(r"([\\`*_{}\[\]<>#|~@!])", r"\\\1", visible(text))
 
 
 def _code(text: str) -> str:
-    """Text between backticks, in a table."""
+    """Escapes text for backticks within a table."""
     return visible(text).replace("`", "'").replace("|", "%7C")

@@ -1,11 +1,11 @@
-"""``report.html``: the whole result on one page that needs no network and runs no script but its own.
+"""``report.html``: the whole result on one page, which needs no network and runs only its own script.
 
-How the run was made (machine, calibration, plan) is read from the files in the journal's folder; what is
-missing is named on the page.
+How the run was made (machine, calibration, plan) comes from files in the results folder. The page names those
+that are missing.
 
-The script is Vega and what the report does with it. `python -m firstflight.report.html` prints it as
-``templates/vega.js``: it changes with vl-convert only, and to bundle it takes a second, which no report
-should wait for.
+The script is Vega and the report's own code. `python -m firstflight.report.html` prints Vega as
+``templates/vega.js``. It changes only with vl-convert, and bundling it takes a second, so reports use the
+file.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _TEMPLATE = "report.html.j2"
 
 
 def render_html(folder: Path, evidence: Evidence) -> str:
-    """The page.
+    """The HTML page.
 
     Args:
-        folder: The results folder; ``plan.toml`` and ``environment.json`` are shown as they are.
+        folder: The results folder; its ``plan.toml`` and ``environment.json`` are shown unchanged.
         evidence: The cell pairs, their summary, and the explanations of those that can be explained.
     """
     cells, explanations = evidence.summary["cells"], evidence.explanations
@@ -102,7 +102,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _sections(*, beside: bool, waterfalls: bool, explained: bool) -> list[tuple[str, str, bool]]:
-    """Identifier and name of each part of the page, and whether this page has it."""
+    """Identifier and name of each section, and whether this page has it."""
     return [
         ("result", "Result", True),
         ("sides", "Side by side", beside),
@@ -116,12 +116,12 @@ def _sections(*, beside: bool, waterfalls: bool, explained: bool) -> list[tuple[
 
 
 def _seen(value: object) -> object:
-    """What the template shows: no control characters of a recorded page."""
+    """A value for the template, without control characters of recorded pages."""
     return visible_lines(value) if type(value) is str else value
 
 
 def _drawing() -> dict[str, object]:
-    """What the script needs to draw any waterfall."""
+    """What the script needs to draw a waterfall."""
     return {
         "panel": panel(),
         "axis": axis(),
@@ -131,7 +131,7 @@ def _drawing() -> dict[str, object]:
 
 
 def _question(cells: Sequence[Cell]) -> str:
-    """What the page answers, under its title."""
+    """The question that the page answers, shown under its title."""
     return f"How much sooner does the page load {words.treated(cells) if cells else ''}".strip() + "?"
 
 
@@ -140,18 +140,18 @@ def _path(found: Explanation) -> str:
 
 
 def _paper(cells: Sequence[Cell]) -> dict[tuple[str, float], float]:
-    """The paper's improvements of the cells of Fast Open that it has, by page and RTT."""
+    """The paper's improvements by page and RTT, for the Fast Open cells that it has too."""
     known = {(cell["page"], cell["rtt_ms"]) for cell in cells if words.is_of_fast_open(cell)}
     printed = {(cell.page, cell.rtt_ms): cell.improvement for cell in published_table("paper").cells}
     return {key: improvement for key, improvement in printed.items() if key in known}
 
 
 _MOST_NAMED = 5
-"""More pages, or RTTs, than these are not named one by one."""
+"""If there are more pages or RTTs than this, their number is shown instead of their names."""
 
 
 class Fact(NamedTuple):
-    """One fact: its name, its value, and what goes with it in small print."""
+    """One fact: its name, its value, and a note in small print."""
 
     name: str
     value: str
@@ -159,7 +159,7 @@ class Fact(NamedTuple):
 
 
 def at_a_glance(cells: Sequence[Cell]) -> list[Fact]:
-    """The facts of a run, those first that are looked for first.
+    """The facts of a run, the most important first.
 
     Args:
         cells: All cells of the summary.
@@ -168,7 +168,7 @@ def at_a_glance(cells: Sequence[Cell]) -> list[Fact]:
 
 
 def compared(cells: Sequence[Cell]) -> str:
-    """What a run compared, in a line: pages, RTTs and treatments.
+    """What a run compared, on one line: pages, RTTs and treatments.
 
     Args:
         cells: All cells of the summary.
@@ -181,7 +181,7 @@ def compared(cells: Sequence[Cell]) -> str:
 
 
 def _treatments(cells: Sequence[Cell]) -> str:
-    """How sentences name those that have loads: ``without and with TFO``, ``with a and with b``."""
+    """The treatments that have loads, in a sentence: ``without and with TFO``, ``with a and with b``."""
     made = (cell[side] for side in SIDES for cell in cells if any(loads_of(cell, side).values()))
     phrases = [phrase(name) for name in dict.fromkeys(made)]
     (how, _, what), (_, _, last) = (phrases[place].rpartition(" ") for place in (0, -1))
@@ -230,7 +230,7 @@ def _proof(cells: Sequence[Cell]) -> Fact:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: names of its columns, and rows of text in them."""
+    """A table: names of its columns, and rows of text."""
 
     columns: list[str]
     rows: list[list[str]]
@@ -242,9 +242,9 @@ class Provenance:
 
     Attributes:
         environment: Names and values: kernel, CPU, versions.
-        measured: What was asked of each path and measured on it.
-        calibration: Everything that the calibration recorded.
-        plan: ``plan.toml`` as it is.
+        measured: The requested and the measured values of each path.
+        calibration: All values of the calibration.
+        plan: The contents of ``plan.toml``.
     """
 
     environment: list[tuple[str, str]]
@@ -270,11 +270,11 @@ _MEASURED = (
     ("relay.late_p99_ms", "relay late, 99 %, ms"),
     ("relay.late_max_ms", "at most"),
 )
-"""Columns of the calibration and what they are called."""
+"""Columns of the calibration and their titles."""
 
 
 def read_provenance(folder: Path) -> Provenance:
-    """Reads ``environment.json`` and ``plan.toml`` of a results folder; neither has to be there."""
+    """Reads ``environment.json`` and ``plan.toml`` of a results folder; both are optional."""
     machine = _machine(folder)
     calibration = _records(machine.pop("calibration", None))
     if not machine.get("earlier"):
@@ -300,20 +300,20 @@ def _plan(folder: Path) -> str:
 
 
 def _records(found: object) -> Grid:
-    """A list of records as a table: columns in order of appearance, then rows."""
+    """A list of records as a table: columns in the order of their first appearance, then rows."""
     records = [dict(_flat(record)) for record in found] if isinstance(found, list) else []
     columns = list(dict.fromkeys(name for record in records for name in record))
     return Grid(columns, [[record.get(name, "") for name in columns] for record in records])
 
 
 def _measured(calibration: Grid) -> Grid:
-    """The columns that say whether the path was as asked, under names for people."""
+    """The columns that show whether paths matched the plan, with titles for people."""
     places = [(calibration.columns.index(key), name) for key, name in _MEASURED if key in calibration.columns]
     return Grid([name for _, name in places], [[row[at] for at, _ in places] for row in calibration.rows])
 
 
 def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Nested data as dotted names and text."""
+    """Nested data as pairs of dotted name and text."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _flat(inner, f"{name}.{key}" if name else str(key))
@@ -345,19 +345,19 @@ Made by `make reference`; a test checks that it is current.
 
 
 def script() -> str:
-    """Vega-Lite, Vega and Vega-Embed, of which vl-convert has copies for its own use, and our own parts."""
+    """Vega-Lite, Vega and Vega-Embed, which vl-convert contains, and the report's own code."""
     return "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _PARTS)
 
 
 def digest(content: str) -> str:
-    """Names a script in a Content-Security-Policy: no other is run, whatever a hostile page smuggles in."""
+    """The script's digest for the Content-Security-Policy, so that no script of a hostile page runs."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def bundle_vega() -> str:
-    """``vega.js``: sets `vegaEmbed`, and no other global name."""
+    """The contents of ``vega.js``, which sets `vegaEmbed` and no other global name."""
     bundled = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    # In the script itself, so that every report has the licences' texts: they ask for it.
+    # The licences require their texts in every copy, so they are part of the script.
     licences = (_TEMPLATES / "vega.LICENSES").read_text("utf-8")
     return f"{_VEGA_HEAD.format(licences=licences)}(() => {{{bundled}}})();\n"
 

@@ -1,6 +1,6 @@
 """JUnit XML: the form that JUnit's Ant task writes and that test reports of CI systems read.
 
-There is no standard of it: suites of cases, each with a failure, an error or a skip, and what it printed.
+There is no standard for it. A suite has cases, each with a failure, an error or a skip, and its output.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Outcome = Literal["passed", "failure", "error", "skipped"]
 
 @dataclass(frozen=True)
 class Case:
-    """A test and what became of it.
+    """A test and its result.
 
     Attributes:
-        classname: What it belongs to, with dots.
+        classname: Its group, with dots.
         name: Its name.
-        outcome: What became of it.
-        message: Why, in one line, if it did not pass.
+        outcome: Its result.
+        message: The reason, in one line, if it did not pass.
         kind: The type of a failure or an error.
-        text: More about it, in lines.
-        output: What else it has to say, in lines; empty: nothing.
-        elapsed_s: How long it took; `None`: not known.
+        text: Details of the reason, in lines.
+        output: Further output, in lines; empty: none.
+        elapsed_s: Its duration, s; `None`: not known.
     """
 
     classname: str
@@ -52,10 +52,10 @@ def junit_xml(
     """The XML of a suite.
 
     Args:
-        name: Of the suite.
+        name: Name of the suite.
         cases: Its tests.
-        properties: What else is known, by name.
-        elapsed_s: How long all took; `None`: not known.
+        properties: Further properties, by name.
+        elapsed_s: Duration of the suite, s; `None`: not known.
     """
     counts = Counter(case.outcome for case in cases)
     totals = {
@@ -96,5 +96,5 @@ def _time(elapsed_s: float | None) -> dict[str, str]:
 
 
 def _legible(text: str) -> str:
-    """Text that a terminal may show and XML 1.0 can hold."""
+    """Text without characters that XML 1.0 cannot contain or that control a terminal."""
     return visible_lines(text).translate(_NO_CHARACTERS)

@@ -1,4 +1,4 @@
-"""Both sides of a cell pair next to each other: measures, critical paths, what changed in the page."""
+"""Shows both sides of a cell pair side by side: measures, critical paths, changes of the page."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ NAMES = {
     "connections": "connections",
     "bytes_down": "received",
 }
-"""Measures as views name them."""
+"""Names of measures in views."""
 
 _KB = {"bytes_down"}
 
 _LEAST_MS = 1.0
-"""Requests of the critical paths, and their parts, that differ by less are not told."""
+"""Requests of the critical paths, and their parts, with a smaller difference are not shown."""
 
 _MOST_SHOWN, _MOST_ROWS, _MOST_PARTS = 4, 12, 3
 _URL, _NAME = 44, 24
@@ -41,7 +41,7 @@ _WHOLE_FROM_BYTES = 10_000
 
 @dataclass(frozen=True)
 class Row:
-    """A measure, or a request of the critical paths, in words."""
+    """A measure, or a request of the critical paths, as text."""
 
     name: str
     baseline: str
@@ -54,15 +54,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Beside:
-    """Both sides of a cell pair in words, next to each other.
+    """Both sides of a cell pair as text.
 
     Attributes:
         heading: Page, RTT and verdict.
-        names: Of baseline and treatment.
-        measures: What was measured; the note is the interval of the difference.
+        names: Names of baseline and treatment.
+        measures: The measured quantities; the note is the interval of the difference.
         steps: The critical paths, request by request; the note says what changed.
-        changes: URL and what became of it, of the requests that changed between versions of the page.
-        is_open: Whether it is shown at once.
+        changes: URL and change of each request that differs between versions of the page.
+        is_open: Whether it is expanded at first.
     """
 
     heading: str
@@ -76,12 +76,12 @@ class Beside:
 def beside(
     pairs: Sequence[CellPair], cells: Sequence[Cell], explanations: Sequence[Explanation]
 ) -> list[Beside]:
-    """The cells that have paired blocks.
+    """Both sides of each cell that has paired blocks.
 
     Args:
         pairs: The cell pairs.
         cells: Their entries in the summary, in the same order.
-        explanations: Of those that can be explained: their critical paths.
+        explanations: For the critical paths, of those pairs that can be explained.
     """
     why = {id(found.pair): found for found in explanations}
     fields = [name for name in words.varying(cells) if name not in SIDES]
@@ -105,7 +105,7 @@ def _where(cell: Cell, variant: str) -> str:
 
 
 def print_beside(several: Sequence[Beside], console: Console) -> None:
-    """Prints a few; of more it says where they are."""
+    """Prints a few pairs; if there are more, says where to find them."""
     for one in several[:_MOST_SHOWN]:
         console.print(Text(visible(one.heading), style="bold"))
         spread = "95 %" if any(row.note for row in one.measures) else ""

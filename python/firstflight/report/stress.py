@@ -1,4 +1,4 @@
-"""A server under load as a table, a CSV file and figures."""
+"""The results of a server under load as a table, a CSV file and figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CSV = "stress.csv"
 
 
 def write_stress(folder: Path, rows: Sequence[Row]) -> list[Path]:
-    """Writes ``stress.csv`` and the figures that the rows are enough for.
+    """Writes ``stress.csv`` and the figures for which there are enough rows.
 
     Returns:
         The figures' SVG files.
@@ -46,7 +46,7 @@ def write_stress(folder: Path, rows: Sequence[Row]) -> list[Path]:
 
 
 def print_stress(rows: Sequence[Row], console: Console) -> None:
-    """Prints a line per cell: medians over its repeats."""
+    """Prints a line per cell, with medians over its repeats."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("server", "flood", "qlen", "backlog", "SYN\ncookies"):
         table.add_column(name)

@@ -1,4 +1,4 @@
-"""A sweep on a terminal and in a figure: how the improvement is distributed."""
+"""The results of a sweep on a terminal and as a figure: the distribution of the improvement."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from firstflight.results.tables import write_tables
 from firstflight.text import plural
 
 _SHARES = ("faster", "slower", "above 0", "below 0")
-"""Columns of shares: cells with a verdict, and the sign of what was seen, verdict or not."""
+"""Columns of shares: cells with a verdict, and cells by the sign of the estimate, whatever the verdict."""
 
 
 def caption_lines(sweep: Sweep) -> list[str]:
-    """What decides the numbers of a sweep, as `firstflight.analysis.words.caption` says it."""
+    """The settings of a sweep, as `firstflight.analysis.words.caption` formats them."""
     paths = sweep["paths"]
     compared = dict.fromkeys(words.comparison(path) for path in paths if not words.is_of_fast_open(path))
     return [*compared, *(words.caption_lines(*paths) if paths else [])]
@@ -37,8 +37,8 @@ def print_sweep(sweep: Sweep, console: Console) -> None:
     """Prints a sweep.
 
     Args:
-        sweep: As `firstflight.analysis.sweep.summarize_sweep` gives it.
-        console: Where to.
+        sweep: From `firstflight.analysis.sweep.summarize_sweep`.
+        console: The terminal.
     """
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     failed = f", {sweep['failed_loads']} failed" if sweep["failed_loads"] else ""
@@ -85,7 +85,7 @@ def write_sweep(folder: Path) -> Sweep:
     """Writes the tables, ``cells.parquet`` and ``sweep.json`` of a results folder from its journal.
 
     Returns:
-        What ``sweep.json`` holds.
+        The contents of ``sweep.json``.
 
     Raises:
         UsageError: The folder has no readable journal or no load, or cannot be written to.
@@ -98,7 +98,7 @@ def write_sweep(folder: Path) -> Sweep:
 
 
 def draw_sweep(folder: Path, sweep: Sweep) -> list[Path]:
-    """Draws ``figures/sweep.svg``, ``.png`` and ``.pdf``; nothing where there is no cell.
+    """Draws ``figures/sweep.svg``, ``.png`` and ``.pdf``; nothing if there is no cell.
 
     Raises:
         UsageError: The folder cannot be written to.

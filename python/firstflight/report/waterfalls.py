@@ -1,6 +1,6 @@
-"""What the interactive waterfalls are drawn from: compact data, from which the page's script makes the bars.
+"""The data of interactive waterfalls, in a compact form from which the page's script draws the bars.
 
-URLs stand once a page, in tables that its waterfalls share: a page is shown at many RTTs.
+Each URL is stored once per page, in a table that the page's waterfalls share: a page is shown at many RTTs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PHASE_NAMES = {
     "wait": "waiting for the answer",
     "receive": "receiving",
 }
-"""Phases as views name them."""
+"""Names of phases in views."""
 
 Request = RequestRow
 RowKey = tuple[str, int]
@@ -44,7 +44,7 @@ class Bar:
 
 
 def bars(requests: Sequence[Request]) -> Iterator[Bar]:
-    """The phases of a load's requests; phases that took no time are left out."""
+    """The phases of a load's requests; phases without time are left out."""
     for row, request in rows(requests).items():
         for phase, (start_ms, end_ms) in phases(request).items():
             if end_ms > start_ms:
@@ -52,9 +52,9 @@ def bars(requests: Sequence[Request]) -> Iterator[Bar]:
 
 
 def phases(request: Request) -> dict[str, tuple[float, float]]:
-    """Start and end of each phase of one request, ms; a request that broke off has none after its last event.
+    """Start and end of each phase of a request, ms. A request that broke off has none after its last event.
 
-    Connecting ends when the request is written. With TFO that is before the handshake ends: the point of it.
+    Connecting ends when the request is written. With TFO that is before the handshake ends.
     """
     events = moments(request)
     found = {}
@@ -65,7 +65,7 @@ def phases(request: Request) -> dict[str, tuple[float, float]]:
 
 
 def moments(request: Request) -> tuple[float | None, ...]:
-    """When each phase of a request begins and, last, when the last one ends, ms; None where not known."""
+    """When each phase of a request begins and, last, when the last one ends, ms; `None`: not known."""
     sent = request["sent_ms"]
     start = request["connect_start_ms"] if request["connect_start_ms"] is not None else sent
     connected = sent if sent is not None else request["connect_end_ms"]
@@ -73,7 +73,7 @@ def moments(request: Request) -> tuple[float | None, ...]:
 
 
 def broke_off(requests: Sequence[Request]) -> Iterator[tuple[RowKey, float]]:
-    """Requests that got no complete response, with the time of their last event, ms."""
+    """Requests without a complete response, with the time of their last event, ms."""
     for row, request in rows(requests).items():
         if request["end_ms"] is None:
             yield (
@@ -83,7 +83,7 @@ def broke_off(requests: Sequence[Request]) -> Iterator[tuple[RowKey, float]]:
 
 
 def rows(requests: Sequence[Request]) -> dict[RowKey, Request]:
-    """Requests by URL and how many of the same URL came before: one row is one URL in every load."""
+    """Requests by URL and by how often the URL came before: a row is the same URL in every load."""
     seen: Counter[str] = Counter()
     found: dict[RowKey, Request] = {}
     for request in sorted(requests, key=lambda request: int(request["index"])):
@@ -94,14 +94,14 @@ def rows(requests: Sequence[Request]) -> dict[RowKey, Request]:
 
 
 def row_order(baseline: Sequence[Request], treatment: Sequence[Request]) -> list[RowKey]:
-    """Rows from top to bottom: by start in the baseline, then what only the other load asked for."""
+    """Rows from top to bottom: by start in the baseline, then rows that only the other load has."""
     first, second = _by_start(baseline), _by_start(treatment)
     known = set(first)
     return [*first, *(row for row in second if row not in known)]
 
 
 def _begun(request: Request) -> list[float]:
-    """The known moments at which a phase of a request began, ms."""
+    """The known times at which a phase of a request began, ms."""
     known = (request["queued_ms"], request["connect_start_ms"], request["sent_ms"], request["first_byte_ms"])
     return [float(moment) for moment in known if moment is not None]
 
@@ -116,19 +116,19 @@ def _start_ms(request: Request) -> float:
 
 
 LONGEST_URL = 300
-"""Characters of a URL that are shown."""
+"""Longer URLs are cut, characters."""
 
 
 @dataclass
 class Labels:
-    """What the rows of a page are called: `[URL, index of its origin, MIME type]` each."""
+    """The labels of a page's rows: `[URL, index of its origin, MIME type]` each."""
 
     origins: list[str] = dataclasses.field(default_factory=list)
     labels: list[tuple[str, int, str]] = dataclasses.field(default_factory=list)
     _places: dict[RowKey, int] = dataclasses.field(default_factory=dict)
 
     def place(self, row: RowKey, request: Request) -> int:
-        """Where the label of a row is, which is added if it is new."""
+        """The index of a row's label, which is added if it is new."""
         if row not in self._places:
             self._places[row] = len(self.labels)
             origin = _short(str(request["origin"]))
@@ -139,7 +139,7 @@ class Labels:
         return self._places[row]
 
     def to_json(self) -> dict[str, object]:
-        """As the script reads it."""
+        """The labels in the form that the script reads."""
         return {"origins": self.origins, "labels": self.labels}
 
 
@@ -148,12 +148,12 @@ class Waterfall:
     """One waterfall.
 
     Attributes:
-        page: Whose labels its rows have.
+        page: The page, whose labels its rows use.
         heading: Page, RTT and effect in words.
         small_print: Which loads are drawn.
-        data: What the script draws: `rows` (label of each row, from top to bottom) and, for each side, its
+        data: The data for the script: `rows` (label of each row, from top to bottom) and, for each side, its
             `name`, `plt`, `requests` (row, five moments, connection, status, bytes) and `path` (row,
-            component, start, end). Times are ms after navigation start, null where not known.
+            component, start, end). Times are ms after navigation start; null: not known.
     """
 
     page: str
@@ -172,7 +172,7 @@ def waterfalls(
     Args:
         pairs: The cell pairs.
         cells: Their entries in the summary, in the same order.
-        explanations: Of those that can be explained: their critical paths are marked.
+        explanations: Of those pairs that can be explained; their critical paths are marked.
     """
     labels: dict[str, Labels] = {}
     explained = {id(found.pair): found for found in explanations}
@@ -222,7 +222,7 @@ def _request(request: Request) -> Iterator[float | int | None]:
 def _path(
     load: LoadRecord, side: Side, why: Explanation | None, at: Mapping[int, int]
 ) -> Iterator[tuple[int, str, float | None, float | None]]:
-    """The critical path, if it is that of the very load that is drawn."""
+    """The critical path, if the explanation is of the load that is drawn."""
     explained = why.loads.get(side) if why else None
     if explained is None or explained.load_id != load["load"]["load_id"]:
         return
@@ -252,17 +252,17 @@ def _short(content: str) -> str:
 
 
 DATASETS = ("rects", "links", "lines", "crosses")
-"""Phases and the critical path; its way from row to row; load events; requests that broke off."""
+"""Phases and the critical path; its links between rows; load events; requests that broke off."""
 
 _INK, _SOFT, _GRID = "var(--ink)", "var(--soft)", "var(--line)"
-"""Colours of the page's style sheet, so that a panel is light or dark as the page is."""
+"""Colours of the page's style sheet, so that a panel is light or dark like the page."""
 
 _LOOK: Spec = {"clip": True, "aria": False}
 _LABEL = "format(datum.value, '~f') + ' s'"
 
 
 def panel() -> Spec:
-    """The bars. Signals: `from_s`, `to_s` (what is seen of the time), `row_count`."""
+    """The bars. Signals: `from_s` and `to_s` (the visible time), `row_count`."""
     x = _time({"labels": False, "ticks": False, "domain": False, "title": None, "tickCount": 6})
     y, bottom = _rows(), {"field": "bottom"}
     fill, dash = _as_it_is("fill"), _as_it_is("dash")
@@ -279,7 +279,7 @@ def panel() -> Spec:
 
 
 def axis() -> Spec:
-    """The axis above the bars, which stays in sight while they scroll."""
+    """The axis above the bars, which stays visible while they scroll."""
     look = {"orient": "top", "title": None, "tickCount": 6, "grid": False, "labelFlush": True}
     nothing = layer("point", {"x": _time({**look, "labelExpr": _LABEL})}, aria=False)
     return _document({"layer": [_of("nothing", nothing)]}, {"nothing": []}, {"top": 22})
@@ -290,7 +290,7 @@ def _of(name: str, marks: Spec) -> Spec:
 
 
 def _as_it_is(name: str) -> Spec:
-    """A channel whose values are in the data: colours, dashes."""
+    """A channel whose values are literally in the data: colours, dashes."""
     return {"field": name, "type": "nominal", "scale": None}
 
 

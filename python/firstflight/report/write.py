@@ -1,4 +1,4 @@
-"""Everything a report consists of, from a results folder alone; ``report.pdf`` is printed by a browser."""
+"""Writes all files of a report from a results folder alone; a browser prints ``report.pdf``."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from firstflight.results.tables import write_tables
 
 
 def write_report(measured: Measured) -> list[Path]:
-    """Write tables, ``summary.json``, ``observations.txt``, ``analysis.md`` and ``report.html``.
+    """Writes tables, ``summary.json``, ``observations.txt``, ``analysis.md`` and ``report.html``.
 
     Args:
-        measured: What was measured; its folder's plan and environment are read too.
+        measured: The results folder in memory; its plan and environment are read too.
 
     Returns:
-        The files written, in the order they were made.
+        The files, in the order in which they were written.
 
     Raises:
         UsageError: The folder cannot be written to, or a page's profile cannot be read.
@@ -48,12 +48,12 @@ def write_report(measured: Measured) -> list[Path]:
 def write_figures(
     measured: Measured, forms: Sequence[str], progress: Callable[[str], None] | None = None
 ) -> list[Path]:
-    """Draw every figure, the waterfalls too, into ``figures/``.
+    """Draws every figure, including waterfalls, into ``figures/``.
 
     Args:
-        measured: What was measured.
-        forms: Of `svg`, `png` and `pdf`.
-        progress: Told what is drawn next.
+        measured: The results folder in memory.
+        forms: File types: `svg`, `png`, `pdf`.
+        progress: Called with the name of each figure before it is drawn.
 
     Raises:
         UsageError: The folder cannot be written to.
@@ -63,7 +63,7 @@ def write_figures(
 
 _PRINTER = "firstflight.engines.clients.chromium.printer"
 _LONGEST = 35
-"""Of a folder, bytes: a browser's socket lies up to 70 below it, and its name may have 108 (unix(7))."""
+"""Longest temporary folder, bytes: a browser's socket path, limited to 108 (unix(7)), adds up to 70."""
 _SHORT = "/tmp"
 
 
@@ -73,7 +73,7 @@ def write_pdf(folder: Path, browser: Path, *, sandbox: bool) -> Path:
     Args:
         folder: The results folder.
         browser: The Chromium to print with.
-        sandbox: Whether it must have its own sandbox.
+        sandbox: Whether the browser must have its own sandbox.
 
     Raises:
         UsageError: The browser cannot print it, or the folder cannot be written to.
@@ -81,7 +81,7 @@ def write_pdf(folder: Path, browser: Path, *, sandbox: bool) -> Path:
     file = folder / "report.html"
     parent = None if len(tempfile.gettempdir()) <= _LONGEST else _SHORT
     with tempfile.TemporaryDirectory(prefix="firstflight-", dir=parent, ignore_cleanup_errors=True) as home:
-        # A process of its own: it may have to give up rights, which a process with threads cannot.
+        # In a process of its own, since dropping rights is not possible in a process with threads.
         printed = Path(home) / "report.pdf"
         words = [str(file.resolve()), str(printed), str(browser), f"{sandbox:d}"]
         printer = subprocess.run(

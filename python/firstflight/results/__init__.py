@@ -1,4 +1,4 @@
-"""What a run leaves behind: the journal, and the columns of the tables that `tables` makes from it."""
+"""The results of a run: the journal, and the tables that `tables` makes from it."""
 
 from firstflight.results.files import check_writable, journal_path, write_whole
 from firstflight.results.journal import Journal

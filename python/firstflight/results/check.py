@@ -1,4 +1,4 @@
-"""Is this a load record? The check of every journal line, on the way in and on the way out."""
+"""Checks whether a value is a load record. Every journal line is checked when it is written and when read."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from firstflight.results.schema import CONNECTIONS, LOAD_COLUMNS, LOADS, REQUEST
 
 
 def check_record(record: object) -> str:
-    """Say what is wrong with a journal record.
+    """Finds out what is wrong with a journal record.
 
     Args:
         record: One decoded journal line.
 
     Returns:
-        The first problem found, as one line; empty if the record is sound.
+        The first problem found, as one line; empty if the record is valid.
     """
     if not isinstance(record, dict):
         return "not a load record"
@@ -25,7 +25,7 @@ def check_record(record: object) -> str:
 
 
 def fits(column: Column, value: object) -> bool:
-    """Whether a decoded JSON value can stand in a column."""
+    """Whether a decoded JSON value is valid in a column."""
     return bool(column.null) if value is None else _FITS[column.type](value)
 
 
@@ -58,7 +58,7 @@ def _ending_problems(load: dict[str, object]) -> Iterator[str]:
 
 
 class _Rule(NamedTuple):
-    """What is asked of a column, looked up once for millions of rows."""
+    """The requirements of a column, looked up once for millions of rows."""
 
     name: str
     is_nullable: bool
@@ -97,7 +97,7 @@ def _is_instant(text: object) -> bool:
 
 
 def _is_unicode(text: object) -> bool:
-    """Whether it is text that can be UTF-8: a lone surrogate cannot, and no Parquet file would take it."""
+    """Whether it is text that UTF-8 can encode. Parquet files cannot store a lone surrogate."""
     if not isinstance(text, str):
         return False
     try:
@@ -119,7 +119,7 @@ _FITS: dict[Type, Callable[[Any], bool]] = {
     "true or false": lambda value: isinstance(value, bool),
     "time with offset": _is_instant,
 }
-"""Whether a decoded JSON value, not null, can stand in a column of a type."""
+"""Whether a decoded JSON value that is not null is valid in a column of a type."""
 
 
 def _rules(columns: Sequence[Column]) -> list[_Rule]:

@@ -1,4 +1,4 @@
-"""docs/results.md from the schema: ``python -m firstflight.results.docs > docs/results.md``."""
+"""Makes docs/results.md from the schema: ``python -m firstflight.results.docs > docs/results.md``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A results folder on disk: what must be there, and files that are written whole or not at all."""
+"""Files of a results folder: their names, locks, and files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ PLAN = "plan.toml"
 """Name of the plan in a results folder."""
 
 PROFILES = "pages"
-"""Name of the folder in a results folder that holds its pages' profiles, to explain loads with."""
+"""Name of the folder in a results folder for the profiles of its pages, which explanations need."""
 
 LOCK = ".lock"
-"""Name of the file that the run at work in a results folder holds a lock on."""
+"""Name of the file on which the run that uses a results folder holds a lock."""
 
 
 def journal_path(folder: Path) -> Path:
-    """The journal of a results folder.
+    """The path of the journal in a results folder.
 
     Raises:
-        UsageError: There is no such folder, or it holds no journal.
+        UsageError: There is no such folder, or it has no journal.
     """
     if not folder.is_dir():
         raise UsageError(
@@ -47,17 +47,17 @@ def journal_path(folder: Path) -> Path:
 
 
 def plan_keys(folder: Path) -> dict[str, object]:
-    """What the plan in a results folder says, as it stands there; nothing where none can be read."""
+    """The keys of the plan in a results folder, as written there; empty if it cannot be read."""
     with suppress(OSError, ValueError):
         return tomllib.loads((folder / PLAN).read_text("utf-8"))
     return {}
 
 
 def check_writable(file: Path) -> None:
-    """Refuses a file that a command could not write at its end, before anything starts.
+    """Refuses, before anything starts, a file that a command could not write at its end.
 
     Raises:
-        UsageError: It is a folder, or its own folder does not exist or cannot be written to.
+        UsageError: It is a folder, or its own folder does not exist or is not writable.
     """
     folder = file.absolute().parent
     if file.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
@@ -65,17 +65,17 @@ def check_writable(file: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> Path:
-    """Writes a file so that a reader sees the old one or the new one, never a part.
+    """Writes a file atomically: a reader sees the old file or the new one, never a part.
 
     Args:
-        path: Where to; missing folders are made.
-        content: All of the file.
+        path: The file; missing folders are created.
+        content: The complete contents.
 
     Returns:
         The path.
 
     Raises:
-        UsageError: The place cannot be written to.
+        UsageError: The file cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,13 +91,13 @@ def write_whole(path: Path, content: bytes) -> Path:
 
 @contextmanager
 def whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file that is at `path`, on the disk, when the block has ended well, and nowhere if not.
+    """A file that appears at `path`, synced to disk, if the block ends without an error; else it is deleted.
 
     Raises:
-        OSError: The place cannot be written to.
+        OSError: The file cannot be written.
     """
     part = path.absolute().with_name(f".{path.name[:40]}.{secrets.token_hex(4)}")
-    # The kernel applies the umask; to read it would change it for all threads.
+    # The kernel applies the umask. Reading the umask would change it for all threads.
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -112,10 +112,10 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def appended(path: Path) -> Iterator[int]:
-    """A descriptor to append to a file, which is made if need be.
+    """A file descriptor that appends to a file, which is created if needed.
 
-    What the block wrote is on the disk when it has ended well; if not, the file has its old size: a part of
-    a line is never left for the next one to be glued to.
+    If the block ends without an error, everything it wrote is synced to disk. If not, the file gets its old
+    size again, so that no partial line stays in it.
 
     Raises:
         OSError: The file cannot be written to.
@@ -135,12 +135,12 @@ def appended(path: Path) -> Iterator[int]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds a results folder, which is made if need be, for one run: no other gets it meanwhile.
+    """Locks a results folder, which is created if needed: no other run can use it meanwhile.
 
-    The lock goes with the process, however it ends; the file `.lock` stays.
+    The kernel releases the lock when the process ends, however it ends. The file `.lock` stays.
 
     Raises:
-        UsageError: The folder cannot be written to or locked, or another run holds it.
+        UsageError: The folder cannot be written to or locked, or another run has locked it.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -157,11 +157,11 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def left_before_the_plan(folder: Path, others: Collection[str] = ()) -> bool:
-    """Whether a folder holds only what a run that was killed before it had written its plan leaves.
+    """Whether a folder has only files of a run that was killed before it had written its plan.
 
     Args:
         folder: An existing folder.
-        others: Names of what a run writes before its plan, in addition to the lock.
+        others: Names of files that a run writes before its plan, in addition to the lock.
     """
     names = {entry.name for entry in folder.iterdir()}
     return not names or (
@@ -184,7 +184,7 @@ def _lock(handle: int, folder: Path) -> None:
 
 
 def write_profiles(folder: Path, pages: Iterable[Page]) -> list[Path]:
-    """Write ``pages/<name>.json`` for every page; no content, only sizes, times and dependencies.
+    """Writes ``pages/<name>.json`` for every page: sizes, times and dependencies, but no contents.
 
     Raises:
         UsageError: The folder cannot be written to.
@@ -193,7 +193,7 @@ def write_profiles(folder: Path, pages: Iterable[Page]) -> list[Path]:
 
 
 def read_profile(folder: Path, name: str) -> Page | None:
-    """The page of that name as it was loaded; `None` in a folder that holds none.
+    """The page of that name as it was loaded; `None` if the folder has no such profile.
 
     Raises:
         UsageError: The file cannot be read or is not a profile.

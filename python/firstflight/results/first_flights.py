@@ -1,4 +1,4 @@
-"""What the laboratory saw of a program's first flights: the facts of `prove`, without a verdict.
+"""What the laboratory saw of a program's first flights: the facts of `prove`, without findings.
 
 The keys are those of `crates/lab/src/jobs/prove`.
 """
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Socket(TypedDict):
-    """A TCP socket that a program connected, as seen at its system calls.
+    """A TCP socket that a program connected, according to its system calls.
 
-    `linkage` is `dynamic` or `static`; `asked` is `TCP_FASTOPEN_CONNECT` or `MSG_FASTOPEN`, the way that it
-    asked for Fast Open; `asked_late`: it asked when the socket was connected already.
+    `linkage` is `dynamic` or `static`. `asked` is how it requested Fast Open: `TCP_FASTOPEN_CONNECT` or
+    `MSG_FASTOPEN`. `asked_late`: it requested it when the socket was connected already.
     """
 
     program: ReadOnly[str]
@@ -28,13 +28,13 @@ class Socket(TypedDict):
 
 
 class Listener(TypedDict):
-    """A socket that was to listen with Fast Open; `port` is null where it could not be read in time."""
+    """A socket that was set to listen with Fast Open; `port` is null if it could not be read in time."""
 
     port: ReadOnly[int | None]
 
 
 class Watched(TypedDict):
-    """What was seen of system calls; `blind` says why nothing was."""
+    """What was seen of system calls; `blind` says why nothing was seen."""
 
     blind: ReadOnly[str | None]
     sockets: ReadOnly[list[Socket]]
@@ -55,7 +55,7 @@ class Visit(TypedDict):
 
 
 class Hello(TypedDict):
-    """What a `ClientHello` over TCP says; `bytes` are those of the message without headers of records."""
+    """The contents of a `ClientHello` over TCP; `bytes` is its length without record headers."""
 
     bytes: ReadOnly[int]
     is_post_quantum: ReadOnly[bool]
@@ -66,7 +66,7 @@ class Hello(TypedDict):
 
 
 class Wire(TypedDict):
-    """What crossed the wire of one connection: a part of the columns of `connections` (docs/results.md)."""
+    """What one connection sent and received: some columns of `connections` (docs/results.md)."""
 
     origin: ReadOnly[str]
     protocol: ReadOnly[str]
@@ -88,7 +88,7 @@ class Wire(TypedDict):
 
 
 class Flight(Wire):
-    """One connection of the program's; `socket` is its place in `sockets` of its visit."""
+    """One connection of the program; `socket` is its index in `sockets` of its visit."""
 
     visit: ReadOnly[int]
     server: ReadOnly[str]
@@ -108,7 +108,7 @@ class ProofOfAll(TypedDict):
 
 
 class ProveFacts(TypedDict):
-    """All that the laboratory says of a program."""
+    """The laboratory's report on a program."""
 
     visits: ReadOnly[list[Visit]]
     flights: ReadOnly[list[Flight]]
@@ -116,7 +116,7 @@ class ProveFacts(TypedDict):
 
 
 class Opening(Wire):
-    """A connection of the laboratory's own client to a server program."""
+    """A connection from the laboratory's own client to a server program."""
 
     first_byte_ms: ReadOnly[float | None]
     tickets: ReadOnly[int]
@@ -125,7 +125,7 @@ class Opening(Wire):
 
 
 class ServerFacts(TypedDict):
-    """All that the laboratory says of a server program."""
+    """The laboratory's report on a server program."""
 
     speaks_tls: ReadOnly[bool]
     openings: ReadOnly[list[Opening]]

@@ -1,7 +1,7 @@
-"""The journal: one line per load, on disk before the next load starts.
+"""The journal: one line per attempt, on disk before the next load starts.
 
-A killed run leaves at most one torn last line. Reading passes over it and the next append removes it, so a
-run can always go on where it stopped. Damage anywhere else is an error: it was not made by us.
+A killed run leaves at most one incomplete last line. Readers skip it and the next append removes it, so a run
+can always be resumed. Damage anywhere else is an error, since firstflight cannot have caused it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.torn = False
-        """Whether the last `records` call passed over a torn last line: a load that was cut short."""
+        """Whether the last reading skipped an incomplete last line: the record of a load that was cut off."""
         self.instrument_failures: list[LoadRecord] = []
-        """What the last reading passed over: the laboratory failed, so that there is no load."""
+        """Records that the last reading skipped: the laboratory failed, so that there is no load."""
         self._lock = threading.Lock()
         self._repaired = False
 
     def append(self, record: LoadRecord) -> None:
-        """Add one load and return once it is on disk.
+        """Adds one load; returns once it is on disk.
 
         Raises:
             ValueError: The record does not have the columns of `firstflight.results.schema`.
@@ -50,7 +50,7 @@ class Journal:
         self.append_lines([encode(record)])
 
     def append_lines(self, lines: Sequence[bytes]) -> None:
-        """Add loads, as `encode` gives them, and return once they are on disk: all with one sync.
+        """Adds loads in the form that `encode` returns, with one sync; returns once they are on disk.
 
         Raises:
             UsageError: The journal cannot be written.
@@ -65,24 +65,24 @@ class Journal:
                 ) from error
 
     def __iter__(self) -> Iterator[LoadRecord]:
-        """Every load, in file order and one at a time; of a load that was made again, the last attempt.
+        """Every load, in file order and one at a time; of a repeated load, the last attempt.
 
         Raises:
-            UsageError: A line is malformed or of another version; names file and line.
+            UsageError: A line is malformed or of an unknown version; the message names file and line.
         """
         last = {record["load"]["load_id"]: place for place, record in self.placed()}
         return (record for place, record in self.placed() if last[record["load"]["load_id"]] == place)
 
     def attempts(self) -> Iterator[LoadRecord]:
-        """Every attempt, in file order and one at a time: those too that a later one has made void.
+        """Every attempt, in file order and one at a time, including those that a later attempt replaces.
 
         Raises:
-            UsageError: A line is malformed or of another version; names file and line.
+            UsageError: A line is malformed or of an unknown version; the message names file and line.
         """
         return (record for _, record in self.placed())
 
     def placed(self) -> Iterator[tuple[int, LoadRecord]]:
-        """As `attempts`, each with the place of its line in the file, bytes."""
+        """As `attempts`, each with the offset of its line in the file, bytes."""
         self.instrument_failures = []
         for place, record in self._placed_lines():
             if is_instrument_failure(record):
@@ -91,7 +91,7 @@ class Journal:
                 yield place, record
 
     def lines(self) -> Iterator[LoadRecord]:
-        """As `attempts`, with the instrument failures, of which no load came."""
+        """As `attempts`, together with instrument failures, which are records without a load."""
         return (record for _, record in self._placed_lines())
 
     def _placed_lines(self) -> Iterator[tuple[int, LoadRecord]]:
@@ -105,21 +105,21 @@ class Journal:
             place += len(line)
 
     def records(self) -> list[LoadRecord]:
-        """All loads, in the order they were first journalled.
+        """All loads, in the order in which their first attempts were written.
 
-        A load that was run again replaces its earlier line.
+        The last attempt of a load replaces the earlier ones.
 
         Raises:
-            UsageError: A line is malformed or of another version; names file and line.
+            UsageError: A line is malformed or of an unknown version; the message names file and line.
         """
         return list({record["load"]["load_id"]: record for record in self.attempts()}.values())
 
     def finished(self) -> set[str]:
-        """Ids of the loads that ended, well or badly. A resumed run repeats none of them."""
+        """Ids of the loads that ended, ok or failed. A resumed run repeats none of them."""
         return {record["load"]["load_id"] for record in self.attempts()}
 
     def read_again(self, file: BinaryIO, place: int) -> LoadRecord:
-        """The record whose line is there, as `placed` gave it; not checked again."""
+        """The record at an offset that `placed` returned. It is not checked again."""
         file.seek(place)
         record = json.loads(file.readline())
         if record.pop("format", JOURNAL_FORMAT) in EARLIER_FORMATS:
@@ -163,7 +163,7 @@ class Journal:
         return cast(LoadRecord, record)
 
     def _complete(self, record: dict[str, object]) -> None:
-        """Gives a load of an earlier format the columns that it lacks."""
+        """Adds the columns that a load of an earlier format lacks."""
         load = record.get("load")
         if isinstance(load, dict):
             later_keys = {"certificate_bytes": 0, "ip": "4", "priorities": "none", "version": ""}
@@ -179,7 +179,7 @@ class Journal:
 
     @cached_property
     def _planned(self) -> dict[str, object]:
-        """The columns that format 1 lacks, from the plan in the folder; null where it does not say."""
+        """The columns that format 1 lacks, from the plan in the folder; null if the plan lacks them too."""
         keys = plan_keys(self.path.parent)
         if keys.get("loss_burst", "off") == "off":
             keys["loss_burst"] = keys["loss_in_burst"] = None
@@ -198,7 +198,7 @@ class Journal:
 
 
 def is_instrument_failure(record: LoadRecord) -> bool:
-    """Whether the laboratory could not be built, or died, so that there is no load."""
+    """Whether the record says that the laboratory could not be built, or died, so that there is no load."""
     return record.get("instrument_failure") is True
 
 
@@ -215,7 +215,7 @@ def encode(record: LoadRecord) -> bytes:
 
 
 def repair(path: Path) -> None:
-    """Ends the last line of a file that a killed run wrote line by line, or removes it if it is torn.
+    """Ends the last line of a file that a killed run wrote line by line, or removes it if it is incomplete.
 
     Raises:
         OSError: The file cannot be written to.
@@ -229,10 +229,10 @@ def repair(path: Path) -> None:
 
 
 def _tail(handle: int) -> bytes:
-    """What stands after the last newline.
+    """What follows the last newline.
 
-    It is torn unless it parses: no proper prefix of a JSON object is JSON, so such a line lost nothing but
-    the newline (an editor took it, or the kill came between).
+    It is incomplete unless it parses: no proper prefix of a JSON object is JSON. A line that parses lacks
+    only its newline (an editor removed it, or the run was killed before writing it).
     """
     end = start = os.fstat(handle).st_size
     tail = b""
@@ -243,7 +243,7 @@ def _tail(handle: int) -> bytes:
 
 
 def is_json(text: bytes) -> bool:
-    """Whether a last line without its newline is whole."""
+    """Whether a last line without its newline is complete."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -252,7 +252,7 @@ def is_json(text: bytes) -> bool:
 
 
 def write_all(handle: int, content: bytes) -> None:
-    """Writes all of `content`, which one `write` may not."""
+    """Writes all of `content`, for which one call of `write` may not suffice."""
     view = memoryview(content)
     while view:
         view = view[os.write(handle, view) :]

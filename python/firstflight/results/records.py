@@ -1,7 +1,7 @@
-"""What a journal line holds, typed: one load with its requests, its connections and its proof.
+"""Types of a journal line: one load with its requests, its connections and its proof.
 
-`check` makes sure that a line is such a record when it is read and before it is written; no other code checks
-it. `schema` says what each column means; a test holds the two together.
+`check` verifies that a line is such a record when it is read and before it is written; no other code checks
+it. `schema` has the meaning of each column; a test compares the two.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Factors(TypedDict):
     """Columns in which two loads of a page may differ by the plan: path, transport, servers and client.
 
-    Those that are read by name; null where an older journal does not say.
+    Only those that code reads by name are listed. A value is null if an older journal lacks it.
     """
 
     engine: ReadOnly[str]
@@ -56,7 +56,7 @@ class Factors(TypedDict):
 
 
 class LoadRow(Factors):
-    """The columns of the loads table that stand in a record's `load`."""
+    """The columns of the loads table that are in a record's `load`."""
 
     load_id: ReadOnly[str]
     block: ReadOnly[int]
@@ -85,7 +85,7 @@ class LoadRow(Factors):
 
 
 class RequestRow(TypedDict):
-    """A request: the columns of the requests table without `load_id`, and why it failed."""
+    """A request: the columns of the requests table without `load_id`, and the error if it failed."""
 
     index: ReadOnly[int]
     url: ReadOnly[str]
@@ -106,7 +106,7 @@ class RequestRow(TypedDict):
 
 
 class ConnectionRow(TypedDict):
-    """A connection: the columns of the connections table without `load_id`, and what else the ledger saw."""
+    """A connection: the columns of the connections table without `load_id`, and further ledger entries."""
 
     connection: ReadOnly[int]
     origin: ReadOnly[str]
@@ -129,15 +129,16 @@ class ConnectionRow(TypedDict):
 
 
 class Ledger(TypedDict, total=False):
-    """Sums of what the relay saw of a load's connections."""
+    """Totals of what the relay saw of a load's connections."""
 
     interfered: ReadOnly[int]
 
 
 class Proof(TypedDict, total=False):
-    """What the witnesses of a load said; empty where it failed before.
+    """The independent observations of a load; empty if the load failed before there were any.
 
-    `ok`: all agree, and the load did what its treatment promises; else `disagreements` says what did not.
+    `ok`: they agree, and the load did what its treatment promises. If not, `disagreements` has the
+    differences.
     """
 
     ok: ReadOnly[bool]
@@ -149,7 +150,7 @@ class Proof(TypedDict, total=False):
 
 
 class Relay(TypedDict, total=False):
-    """What the relay did with packets, and how late; empty where the load failed before."""
+    """What the relay did with packets, and how late; empty if the load failed before."""
 
     late: ReadOnly[bool]
     late_max_ms: ReadOnly[float | None]
@@ -160,9 +161,9 @@ class Relay(TypedDict, total=False):
 
 
 class LoadRecord(TypedDict):
-    """One load as it stands in the journal.
+    """One load in the journal.
 
-    Further keys stay in the journal and out of the tables.
+    Further keys stay in the journal and are in no table.
     """
 
     load: ReadOnly[LoadRow]
@@ -171,9 +172,9 @@ class LoadRecord(TypedDict):
     proof: ReadOnly[Proof]
     relay: ReadOnly[Relay]
     attempt: NotRequired[ReadOnly[int]]
-    """Counts from 1; above it where a relay was late, or the client broke, and the load was made again."""
+    """Counts from 1. It is higher for a load that was repeated since a relay was late or the client broke."""
     instrument_failure: NotRequired[ReadOnly[bool]]
-    """The laboratory could not be built, or died: `error` says how. The line is of no load."""
+    """The laboratory could not be built, or died; `error` says how. The line is not a load."""
 
 
 def plt_ms(record: LoadRecord) -> float:
@@ -189,10 +190,10 @@ def plt_ms(record: LoadRecord) -> float:
 
 
 def attempt_of(record: LoadRecord) -> int:
-    """Which attempt the record is of, from 1."""
+    """The number of the attempt, from 1."""
     return record.get("attempt", 1)
 
 
 def numeric(load: LoadRow, column: str) -> float | None:
-    """A column of numbers, by its name."""
+    """A numeric column by its name."""
     return cast(Mapping[str, float | None], load)[column]

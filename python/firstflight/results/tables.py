@@ -1,9 +1,9 @@
-"""Journal to Parquet: loads, requests and connections, in the order of the run.
+"""Converts the journal to Parquet tables: loads, requests and connections, in the order of the run.
 
-The journal is read in pieces, each becomes a part file, and the parts are streamed into one table: memory
-does not grow with the run but by 24 bytes per load, for where its line is. A journal of loads alone, as a
-sweep leaves it, is read in columns, five times as fast as line by line; where a line of it is damaged, or has
-requests or connections, the journal is read line by line.
+The journal is read in pieces. Each becomes a part file, and the parts are streamed into one table. So memory
+grows by only 24 bytes per load, for the offset of its line. A journal without requests and connections, as a
+sweep writes it, is read in columns, five times as fast. If a line is damaged, or has requests or connections,
+the journal is read line by line.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ROW_GROUP = 100_000
 
 
 def _polars_type(kind: Type) -> pl.DataType:
-    """What holds a value of this type."""
+    """The data type for values of this type."""
     match kind:
         case "text":
             return pl.String()
@@ -57,7 +57,7 @@ def _polars_type(kind: Type) -> pl.DataType:
 
 
 def polars_schema(table: Table) -> pl.Schema:
-    """Its columns, in order."""
+    """The types of the table's columns, in order."""
     return pl.Schema({column.name: _polars_type(column.type) for column in table.columns})
 
 
@@ -73,12 +73,12 @@ def load_row(record: LoadRecord) -> dict[str, object]:
 
 
 def request_frame(records: Iterable[LoadRecord]) -> pl.DataFrame:
-    """The requests table of `records`; within a load ordered by index."""
+    """The requests table of `records`; the requests of a load are ordered by index."""
     return _rows_of(REQUESTS, records, "index")
 
 
 def connection_frame(records: Iterable[LoadRecord]) -> pl.DataFrame:
-    """The connections table of `records`; within a load ordered by connection."""
+    """The connections table of `records`; the connections of a load are ordered by number."""
     return _rows_of(CONNECTIONS, records, "connection")
 
 
@@ -86,14 +86,14 @@ _FRAMES = {LOADS.name: load_frame, REQUESTS.name: request_frame, CONNECTIONS.nam
 
 
 def write_tables(folder: Path, records: Iterable[LoadRecord] | None = None) -> list[Path]:
-    """Write ``loads.parquet``, ``requests.parquet`` and ``connections.parquet`` from the journal.
+    """Writes ``loads.parquet``, ``requests.parquet`` and ``connections.parquet`` from the journal.
 
     The same loads give the same bytes, in whatever order they were made: rows are in the order of the run
-    (`order`). A reader never sees a part of a file.
+    (`order`). A reader never sees a partial file.
 
     Args:
         folder: The results folder.
-        records: All its loads, where they were read before (`Journal.records`): the journal is not read.
+        records: All loads, if `Journal.records` was called already: the journal is then not read.
 
     Returns:
         The paths written.
@@ -125,7 +125,7 @@ def _write_parts(pieces: Iterable[list[LoadRecord]], parts: Path) -> None:
 
 
 def _places(journal: Journal) -> array[int]:
-    """Where the line of each load that counts is, bytes, in the order of the run."""
+    """Offset of the line of each load that counts, bytes, in the order of the run."""
     orders, names, places = array("q"), array("q"), array("q")
     for place, record in journal.placed():
         orders.append(record["load"]["order"])
@@ -192,17 +192,17 @@ def _instant(text: str | None) -> datetime | None:
 
 _PIECE_BYTES = 1 << 26
 _NOTHING_ELSE = b'"requests": [], "connections": []'
-"""As `journal.encode` writes it; inside a JSON text its quotes would be escaped."""
+"""The text that `journal.encode` writes. Within a JSON string its quotes would be escaped."""
 
 
 def _json_type(kind: Type) -> pl.DataType:
-    """What holds a value of this type as JSON has it: times as text."""
+    """The data type for values of this type in JSON, where times are text."""
     return pl.String() if kind == "time with offset" else _polars_type(kind)
 
 
 @cache
 def _line() -> pl.Schema:
-    """A journal line: its load, and what of the tables stands elsewhere in it."""
+    """The type of a journal line: its load, and the columns that are elsewhere in it."""
     found: dict[str, pl.DataType] = {
         "format": pl.String(),
         "load": pl.Struct({column.name: _json_type(column.type) for column in LOAD_COLUMNS}),
@@ -227,10 +227,10 @@ def scan_loads(journal: Path, parts: Path) -> pl.LazyFrame | None:
 
     Args:
         journal: The journal file.
-        parts: A folder to work in.
+        parts: A folder for temporary files.
 
     Returns:
-        `None` where the journal holds more than loads, or what is not a load record.
+        `None` if the journal has more than loads, or a line that is no load record.
     """
     files = []
     for number, lines in enumerate(_line_pieces(journal)):
@@ -246,7 +246,7 @@ def scan_loads(journal: Path, parts: Path) -> pl.LazyFrame | None:
 
 
 def _line_pieces(journal: Path) -> Iterator[list[bytes]]:
-    """Lines, some 64 MB at a time, without one that was cut short at the end."""
+    """Lines, about 64 MB at a time, without an incomplete last line."""
     with journal.open("rb") as file:
         while lines := file.readlines(_PIECE_BYTES):
             if not lines[-1].endswith(b"\n") and not is_json(lines[-1]):
@@ -276,7 +276,7 @@ def _instants(texts: pl.Series) -> pl.Series:
 
 
 def _is_sound(loads: pl.DataFrame) -> bool:
-    """As `check.check_record` has it."""
+    """Whether all rows would pass `check.check_record`."""
     floats = [column.name for column in LOADS.columns if column.type == "number"]
     is_ok = pl.col("status") == "ok"
     sound = [

@@ -1,4 +1,4 @@
-"""What is measured of a server: one model for flags, `--help` and the stored plan; cells and their jobs."""
+"""The plan of a measurement of servers: one model for flags, `--help` and the stored plan; cells and jobs."""
 
 import random
 import shlex
@@ -27,7 +27,7 @@ from firstflight.model.units import (
 BUILT_IN, NGINX = "builtin", "nginx"
 AUTO = "auto"
 SYN_COOKIES = ("off", "on", "always")
-"""As `tcp_syncookies` counts: 0, 1, 2."""
+"""In the order of the values of `tcp_syncookies`: 0, 1, 2."""
 
 
 def _up_to(most: float, kind: str) -> Callable[[object], float]:
@@ -38,7 +38,7 @@ parse_rate = _up_to(200_000.0, "a number per second")
 
 
 def parse_servers(value: object) -> tuple[str, ...]:
-    """Names of servers that are known here, with commas; or one command."""
+    """Parses names of known servers, separated by commas; or one command."""
     if isinstance(value, list | tuple):
         return tuple(str(part) for part in value)
     text = str(value).strip()
@@ -55,7 +55,7 @@ def parse_servers(value: object) -> tuple[str, ...]:
 
 
 def parse_rates(value: object) -> tuple[float, ...]:
-    """Rates with commas; none for `auto`."""
+    """Parses rates separated by commas; empty for `auto`."""
     if value == AUTO:
         return ()
     parts = value if isinstance(value, list | tuple) else str(value).split(",")
@@ -75,7 +75,7 @@ class StressPlan(BaseModel):
     """What is measured. Every field is a flag of `firstflight stress`.
 
     Args:
-        data: Values as flags (text) or a stored plan (numbers, arrays) hold them.
+        data: Values in the form of flags (text) or of a stored plan (numbers, arrays).
 
     Raises:
         pydantic.ValidationError: A value is wrong; `experiment.plan_file` makes a `UsageError` of it.
@@ -197,18 +197,18 @@ http {{
   }}
 }}
 """
-"""One worker, as each processor of a server has one; without a master, which would want users that a
-laboratory has not."""
+"""One worker, as a server has one per processor. Without a master process, which would need users that the
+laboratory does not have."""
 
 
 def describe_server(server: str, *, size: int, backlog: int, qlen: int) -> dict[str, object]:
-    """A server as the laboratory's job holds it.
+    """A server in the form of the laboratory's job.
 
     Args:
         server: `builtin`, `nginx`, or a command.
-        size: Bytes of the object it serves.
-        backlog: Connections that may wait.
-        qlen: Fast Open requests that may be pending.
+        size: Bytes of the object that it serves.
+        backlog: Length of the accept queue, connections.
+        qlen: Limit of pending Fast Open requests.
     """
     if server == BUILT_IN:
         return {"kind": "builtin"}
@@ -220,7 +220,7 @@ def describe_server(server: str, *, size: int, backlog: int, qlen: int) -> dict[
 
 
 def check_installed(servers: Iterable[str]) -> None:
-    """Raises `UsageError` when a server's program is not there."""
+    """Raises `UsageError` if a server's program is not installed."""
     for server in servers:
         program = "" if server == BUILT_IN else shlex.split(server)[0]
         if program and not shutil.which(program):
@@ -231,7 +231,7 @@ def check_installed(servers: Iterable[str]) -> None:
 
 
 def versions(servers: Iterable[str]) -> dict[str, str]:
-    """Version of each server that has one to say."""
+    """The version of each server that reports one."""
     if NGINX not in servers:
         return {}
     said = subprocess.run([NGINX, "-v"], capture_output=True, text=True, check=False).stderr
@@ -253,7 +253,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What tells it from all others of a plan."""
+        """The name of the cell, unique in its plan."""
         return "/".join(
             (
                 self.server,
@@ -269,7 +269,7 @@ class Cell:
 
 
 def cells(plan: StressPlan, rates: Sequence[float]) -> Iterator[Cell]:
-    """Every cell at these rates; the modes of a repeat follow each other, in random order."""
+    """Every cell at these rates. The modes of a repeat are consecutive, in random order."""
     for same in product(
         plan.server, plan.flood, plan.qlen, plan.backlog, plan.syn_cookies, rates, range(plan.repeats)
     ):

@@ -1,7 +1,7 @@
-"""Measurements of a server under load, as `stress.csv` and `--json` have them; and what Fast Open saves.
+"""Measurements of a server under load, in the form of `stress.csv` and `--json`, and what Fast Open saves.
 
-A pair is two measurements that differ only in the mode and were made one after the other, so that a machine
-that is slower for a while is so for both.
+A pair is two consecutive measurements that differ only in the mode. If the machine is slower for a while, it
+is so for both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from firstflight.stress.plan import Cell, StressPlan
 
 
 class Row(TypedDict):
-    """One measurement: its cell, what clients, server and wire show, and what that means."""
+    """One measurement: its cell, what clients, server and wire show, and derived values."""
 
     server: str
     flood: str
@@ -90,10 +90,10 @@ class Row(TypedDict):
 
 
 HEADROOM_MS = 50.0
-"""How much later than its round trips alone the 99th percentile may be while a server keeps up."""
+"""By how much the 99th percentile may exceed its round trips while a server still counts as keeping up."""
 
 BUSY = 0.95
-"""A processor busier than this has nothing to spare."""
+"""A processor that is busier than this is saturated."""
 
 _CELL = ("server", "flood", "qlen", "backlog", "syn_cookies", "rate", "mode")
 _PERCENTILES = ("min", "p50", "p90", "p99", "p999", "max")
@@ -107,11 +107,11 @@ _COUNTERS = {
     "syn_cookies_received": "SyncookiesRecv",
     "server_timeouts": "TCPTimeouts",
 }
-"""Columns that are the server's kernel's own counters; with `_in_all`, warm-up included."""
+"""Columns that are counters of the server's kernel; those with `_in_all` include the warm-up."""
 
 
 def row(plan: StressPlan, cell: Cell, record: Mapping[str, Any]) -> Row:
-    """The row of a laboratory's record."""
+    """The row for a record of the laboratory."""
     found = {
         **asdict(cell),
         "flood_rate": 0.0 if cell.flood == "none" else plan.flood_rate,
@@ -137,14 +137,14 @@ def row(plan: StressPlan, cell: Cell, record: Mapping[str, Any]) -> Row:
 
 
 def keeps_up(found: Row) -> bool:
-    """Whether 99 % of the clients were served about as fast as an idle server would have."""
+    """Whether 99 % of the clients were served about as fast as by an idle server."""
     round_trips = 1 if MODES[found["mode"]].fast_open else 2
     bound_ms = round_trips * found["rtt_ms"] + HEADROOM_MS
     return found["p99_ms"] is not None and found["p99_ms"] <= bound_ms
 
 
 def by_cell(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """The repeats of each cell together; cells by rate, the modes of a rate side by side."""
+    """The repeats of each cell together. Cells are ordered by rate, with the modes of a rate side by side."""
     cells: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for found in rows:
         cells.setdefault(tuple(found[key] for key in _CELL), []).append(found)
@@ -157,25 +157,25 @@ def by_cell(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
 
 
 def mostly(cell: Sequence[Mapping[str, Any]], column: str) -> bool:
-    """Whether more than half of the repeats say yes."""
+    """Whether the column is true in more than half of the repeats."""
     return 2 * sum(bool(found[column]) for found in cell) > len(cell)
 
 
 def middle_latency(latencies: Sequence[float | None]) -> float | None:
-    """The median over repeats; `None`, which is never, is slower than any."""
+    """The median over repeats. `None` means that there was no response; it sorts after every number."""
     known = sorted(latency for latency in latencies if latency is not None)
     middle = len(latencies) // 2
     return known[middle] if middle < len(known) else None
 
 
 def _limit(found: Row) -> str:
-    """What has nothing to spare: the server's processor, the clients', both or neither."""
+    """What is saturated: the server's processor, the clients', both or neither."""
     busy = (("server", found["server_busy"]), ("clients", found["clients_busy"]))
     return " and ".join(name for name, share in busy if share >= BUSY) or "none"
 
 
 def _processors(record: Mapping[str, Any]) -> dict[str, object]:
-    """Processor time per answered request, us; how busy both processors were while clients came, 0 to 1."""
+    """Processor time per answered request, us, and the load of both processors while clients came, 0 to 1."""
     answered = max(record["answered"], 1)
     program, receiving = (1000 * record[name] / answered for name in ("server_cpu_ms", "receive_cpu_ms"))
     elapsed_ms, arriving_ms = record["elapsed_ms"], max(record["arriving_ms"], 1.0)
@@ -192,7 +192,7 @@ def _processors(record: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _wire(record: Mapping[str, Any]) -> dict[str, object]:
-    """SYNs and packets of the clients' connections; and what became of the data in their SYNs."""
+    """SYNs and packets of the clients' connections, and what happened to the data in their SYNs."""
     up, down, sockets = record["up"], record["down"], record["sockets"]
     return {
         "syns": up["syns"],
@@ -208,7 +208,7 @@ def _wire(record: Mapping[str, Any]) -> dict[str, object]:
 
 
 class Saving(TypedDict):
-    """What Fast Open saves at one rate, or at all."""
+    """What Fast Open saves at one rate, or over all rates."""
 
     server: str
     rate: float | None
@@ -220,15 +220,14 @@ _PAIR = ("server", "qlen", "backlog", "syn_cookies", "rate", "repeat")
 
 
 def savings(rows: Sequence[Row]) -> list[Saving]:
-    """The share of processor time per request that Fast Open saves, by server: at each rate, and at all.
+    """The share of processor time per request that Fast Open saves, by server, at each rate and over all.
 
     Args:
-        rows: As `firstflight.stress` makes them. Only those without a flood count, and of these only pairs in
-            which both modes kept up.
+        rows: Rows of measurements. Only pairs without a flood in which both modes kept up count.
 
     Returns:
         Rows of `server`, `rate` (`None`: all rates), `pairs`, and `saved` with `median`, `low` and `high`, as
-        fractions; negative where Fast Open costs.
+        fractions; negative if Fast Open costs time.
     """
     found: list[Saving] = []
     for server, saved in _saved(rows).items():
@@ -242,7 +241,7 @@ def savings(rows: Sequence[Row]) -> list[Saving]:
 
 
 def _saved(rows: Sequence[Row]) -> dict[str, dict[float, list[float]]]:
-    """By server and rate."""
+    """What Fast Open saves in each pair, by server and rate."""
     saved: dict[str, dict[float, list[float]]] = {}
     for tcp, tfo in _pairs(rows):
         share = 1 - tfo["cpu_us"] / tcp["cpu_us"]

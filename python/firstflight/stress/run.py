@@ -1,4 +1,4 @@
-"""Measuring cell by cell, into a journal that a stopped run goes on from."""
+"""Makes measurements cell by cell and writes each to a journal, from which a stopped run is resumed."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +23,15 @@ _GRACE_S = 60.0
 
 
 class Stress:
-    """The measurements of a plan, in a folder of their own.
+    """The measurements of a plan, in a results folder.
 
     Args:
         plan: What is measured.
-        folder: Where the journal goes.
-        resume: Whether measurements that are there already are kept, and the rest is made.
+        folder: The results folder.
+        resume: Whether to keep the measurements in the folder and make only the missing ones.
 
     Raises:
-        UsageError: A server is not installed, or the folder holds something else.
+        UsageError: A server is not installed, or the folder contains something else.
     """
 
     def __init__(self, plan: StressPlan, folder: Path, *, resume: bool = False) -> None:
@@ -41,7 +41,7 @@ class Stress:
         self._journal = Journal(folder / JOURNAL)
         self._lab = Lab()
         self._wanted = self._made = 0
-        # Before the lock, so that a folder that is not ours is left as it is.
+        # First without the lock, so that a folder that is not ours stays unchanged.
         self._check(folder, resume=resume)
         with locked(folder):
             self._check(folder, resume=resume)
@@ -51,15 +51,15 @@ class Stress:
 
     @property
     def rows(self) -> list[Row]:
-        """Every measurement so far: those in the journal, whenever a signal came."""
+        """Every measurement in the journal, even if a signal interrupted the run."""
         return list(dict(read_journal(self._journal.path)).values())
 
     def run(self, observer: Observer) -> None:
-        """Makes every measurement that the journal lacks.
+        """Makes every measurement that is not in the journal.
 
         Raises:
-            LabError: The laboratory could not be built, or the server does not serve.
-            UsageError: Another run holds the folder, or it cannot be written to.
+            LabError: The laboratory could not be built, or the server does not answer.
+            UsageError: Another run has locked the folder, or it cannot be written to.
         """
         with locked(self._folder):
             self._run(observer)
@@ -72,7 +72,7 @@ class Stress:
             self._measure(list(cells(self._plan, rates)), observer)
 
     def _auto_rates(self) -> Iterator[Sequence[float]]:
-        """Doubles while a cell keeps up; then looks closer between what all do and what none does."""
+        """Doubles the rate while a cell keeps up; then refines between rates where all do and none does."""
         tried = [_FIRST_RATE]
         yield tried
         while any(self._keep_up(tried[-1])) and len(tried) <= _MOST_DOUBLINGS:
@@ -83,7 +83,7 @@ class Stress:
         yield [rate for number in range(1, _STEPS) if (rate := low + number * step) not in tried]
 
     def _keep_up(self, rate: float) -> list[bool]:
-        """Of every server and mode at a rate: whether most of its measurements kept up."""
+        """For every server and mode at a rate: whether most of its measurements kept up."""
         found: dict[tuple[str, str], list[bool]] = {}
         for measured in self.rows:
             if measured["rate"] == rate:
@@ -114,7 +114,7 @@ class Stress:
     def _append(self, line: Mapping[str, object]) -> None:
         lines = [json.dumps(line, allow_nan=False).encode() + b"\n"]
         try:
-            # In a thread: a signal reaches the main one only, and does not take back what was measured.
+            # In a thread: a signal reaches only the main thread, so that the write is completed.
             with ThreadPoolExecutor(max_workers=1) as writer:
                 writer.submit(self._journal.append_lines, lines).result()
         except UsageError as error:
@@ -138,7 +138,7 @@ class Stress:
 
 
 def stored_plan(folder: Path) -> StressPlan:
-    """The plan that a folder was begun with.
+    """The plan in a results folder.
 
     Raises:
         UsageError: There is none.
@@ -153,7 +153,7 @@ def stored_plan(folder: Path) -> StressPlan:
 
 
 def read_journal(file: Path) -> Iterator[tuple[str, Row]]:
-    """Every row by the name of its cell. A torn last line, which a kill leaves, is passed over."""
+    """Every row by the name of its cell. Skips an incomplete last line, which a killed run leaves."""
     if not file.is_file():
         return
     for line in file.read_bytes().splitlines(keepends=True):

@@ -1,1 +1,1 @@
-"""Critical paths: what a page load time was spent on, and by which requests."""
+"""Critical paths: which requests a page load waited for, and on what they spent the PLT."""

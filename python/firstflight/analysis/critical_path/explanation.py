@@ -1,6 +1,6 @@
-"""Why a page took as long as it did, per cell pair: critical paths of both sides, and what TFO could save.
+"""Explains the PLT of a cell pair: critical paths of both sides, and what TFO could save.
 
-Each side is explained by the load whose PLT is nearest the median of the side: a path belongs to one load.
+Each side is explained by the load with the PLT nearest the side's median, since a path belongs to one load.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class ExplainedLoad:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A cell pair explained.
+    """The explanation of a cell pair.
 
     Attributes:
-        pair: Which.
-        pages: Side -> the page as it was loaded: the same, or versions of it.
-        loads: Side -> the load that stands for it; sides without a load that ended ok are left out.
+        pair: The cell pair.
+        pages: Side -> the page that was loaded. The sides may load versions of a page.
+        loads: Side -> the load that represents it; a side without a load that ended ok is left out.
     """
 
     pair: CellPair
@@ -47,12 +47,12 @@ class Explanation:
 
     @property
     def could_save_ms(self) -> float | None:
-        """The time that the baseline's path waited for handshakes: what TFO could save of it at most."""
+        """How long the baseline's path waited for handshakes, ms: what TFO could save of it at most."""
         return self.loads["baseline"].path.could_save_ms if "baseline" in self.loads else None
 
     @property
     def saved_ms(self) -> float | None:
-        """The difference of the medians, signed; positive: the treatment is faster."""
+        """Median PLT of the baseline minus that of the treatment, ms; positive: the treatment is faster."""
         baseline_ms, treatment_ms = (self.pair.plt_ms(side) for side in SIDES)
         if not baseline_ms or not treatment_ms:
             return None
@@ -60,7 +60,7 @@ class Explanation:
 
     @cached_property
     def changes(self) -> Changes | None:
-        """What changed between the versions of the page that the sides load; None where they load the same.
+        """The changes between the versions of the page that the sides load; `None` if they load the same one.
 
         Raises:
             PageInputError: They are not versions of one page.
@@ -71,7 +71,7 @@ class Explanation:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """What changed on the critical path, request by request; empty where a side has no load."""
+        """The differences between the critical paths, request by request; empty if a side has no load."""
         if len(self.loads) < len(SIDES):
             return ()
         paths = self.loads["baseline"].path, self.loads["treatment"].path
@@ -104,7 +104,7 @@ class Explanation:
 
     @property
     def bounds_the_saving(self) -> bool:
-        """Whether the handshakes of the baseline are what the treatment, or Fast Open, would save of it."""
+        """Whether TFO could save the baseline's handshakes: not the baseline but the treatment uses it."""
         treated = self.pair.loads("treatment")
         return not uses_fast_open(self.pair, "baseline") and (
             not treated or uses_fast_open(self.pair, "treatment")
@@ -112,11 +112,11 @@ class Explanation:
 
 
 def explain(pairs: Sequence[CellPair], page_of: Callable[[str], Page | None]) -> list[Explanation]:
-    """Explains cell pairs; those whose page is not known, or that have no load that ended ok, are left out.
+    """Explains cell pairs. Leaves out pairs whose page is not known or without a load that ended ok.
 
     Args:
         pairs: From `cell_pairs`.
-        page_of: Gives the page of that name as it was loaded; a version of a page has its own.
+        page_of: Returns the page of that name as it was loaded; each version of a page has its own name.
     """
     page_of = cache(page_of)
     found = []
@@ -141,7 +141,7 @@ def median_load(loads: Sequence[LoadRecord]) -> LoadRecord:
 
 
 def _is_known(record: LoadRecord) -> bool:
-    """Whether the record says when anything happened; not so if a foreign client asked for nothing."""
+    """Whether the record has the time of any request; it has none if an external client sent no request."""
     return record["load"]["plt_ms"] is not None and any(times(row) for row in record["requests"])
 
 

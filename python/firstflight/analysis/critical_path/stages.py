@@ -1,14 +1,14 @@
-"""A load's rows as critical paths need them: what each request did, and behind which others it waited.
+"""A load's rows in the form that critical paths need: what each request did, and which others it waited for.
 
-A request's life is cut into components, from its discovery to any moment of its response. What the rows tell
-apart is measured: waiting for a connection, its handshake, the wait for the first byte, the body. What
-happens inside a wait is computed from the path and the page: each part gets what it must take at least, and
-what is left over is queueing. Left out: lost packets. Recovering from one counts as handshake (a SYN), as
-queueing (before the first byte) or as congestion window (in a body).
+A request's time is divided into components, from its discovery to any moment of its response. The parts that
+the rows show are measured: waiting for a connection, its handshake, the wait for the first byte, the body.
+The parts of a wait are computed from the path and the page: each gets its minimum, and the remainder is
+queueing. Lost packets are not modelled. Recovery from a loss counts as handshake (a SYN), as queueing (before
+the first byte) or as congestion window (in a body).
 
-A browser opens six connections to an origin at most. A seventh request waits until one is free, and with it
-for the handshakes of those before it on that connection (or, without keep-alive, in its place). TFO saves
-those, too, so they count towards what it could save.
+A browser opens at most six connections to an origin. A seventh request waits until one is free. It thereby
+waits for the handshakes of earlier requests on that connection, or, without keep-alive, of the connection
+before. TFO saves those as well, so they count as time that it could save.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from firstflight.results import ConnectionRow, LoadRecord, RequestRow
 Row = RequestRow
 
 MSS_BYTES = 1448
-"""Data in a full segment over IPv4: an MTU of 1,500 bytes less the headers."""
+"""Data in a full segment over IPv4: an MTU of 1,500 bytes minus the headers."""
 
 HEADER_BYTES = 52
 """IPv4 and TCP headers with the timestamp option."""
 
 IPV6_HEADER_BYTES = 72
-"""The same with IPv6."""
+"""IPv6 and TCP headers with the timestamp option."""
 
 
 class Load:
@@ -50,7 +50,7 @@ class Load:
 
     @property
     def is_modelled(self) -> bool:
-        """Whether the built-in loader made it, whose main thread can be computed from the rows."""
+        """Whether the built-in loader made it. Only then can the main thread be computed from the rows."""
         return bool(self.row["client"] == "loader")
 
     @cached_property
@@ -65,9 +65,9 @@ class Load:
         return self.page.resources[index] if index < len(self.page.resources) else None
 
     def initiator(self, row: Row) -> Row | None:
-        """The request whose answer asked for this one.
+        """The request whose response caused this one.
 
-        Where that one was never sent, its own initiator; where none is known, the document.
+        If that one was never sent, its own initiator; if none is known, the document.
         """
         document = self.by_index.get(0, self.requests[0])
         index = row["initiator"]
@@ -78,7 +78,7 @@ class Load:
         return None if found is row or row is document else found
 
     def connection(self, row: Row) -> ConnectionRow | None:
-        """The connection of a request as the ledger saw it; empty if it never was on the wire."""
+        """The connection of a request as the relay's ledger has it; empty if the request was never sent."""
         return None if row["connection"] is None else self._connections.get(row["connection"])
 
     def carried_in_syn(self, row: Row) -> bool:
@@ -96,7 +96,7 @@ class Load:
 
     @cached_property
     def _answers(self) -> list[tuple[Row, float, float | None, float, float]]:
-        """Answers that began: first byte and end, ms; bytes of the first segment and of the rest."""
+        """Responses that began: row, first byte and end, ms; bytes of the first segment and of the rest."""
         return [
             (
                 row,
@@ -110,9 +110,9 @@ class Load:
         ]
 
     def beside_bytes(self, row: Row, start_ms: float, end_ms: float) -> float:
-        """Bytes of others' answers that crossed a request's link within a time.
+        """Bytes of other responses that crossed the link of a request within a time.
 
-        The first segment of an answer arrives at once, the rest evenly until its end.
+        The first segment of a response counts at its first byte, the rest evenly until its end.
         """
         star, found = self.row["topology"] == "star", 0.0
         for other, first_ms, last_ms, first, rest in self._answers:
@@ -129,16 +129,16 @@ class Load:
         return found
 
     def down_ms(self, data_bytes: float) -> float:
-        """How long the link towards the client is busy with data in full segments, ms."""
+        """How long full segments with this data keep the link towards the client busy, ms."""
         return _busy_ms(data_bytes, self.row["down_mbps"], self.row["ip"])
 
     def up_ms(self, data_bytes: float) -> float:
-        """How long the link from the client is busy with data in full segments, ms."""
+        """How long full segments with this data keep the link from the client busy, ms."""
         return _busy_ms(data_bytes, self.row["up_mbps"], self.row["ip"])
 
 
 def times(row: Row) -> list[float]:
-    """The known moments of a request in their order, ms; empty for one that was never discovered."""
+    """The known times of a request in their order, ms; empty if it was never discovered."""
     known = (
         row["queued_ms"],
         row["connect_start_ms"],
@@ -154,7 +154,7 @@ def ended_ms(row: Row) -> float:
     """When the response was complete, ms.
 
     Raises:
-        ValueError: It never was.
+        ValueError: It was never complete.
     """
     if row["end_ms"] is None:
         raise ValueError(f"{row['url']}: no complete response")
@@ -162,12 +162,12 @@ def ended_ms(row: Row) -> float:
 
 
 def first_bytes(row: Row) -> float:
-    """Bytes of an answer that its first segment holds."""
+    """Bytes of a response in its first segment."""
     return min(float(MSS_BYTES), float(row["wire_bytes"] or 0))
 
 
 def started_ms(row: Row) -> float:
-    """When the request was discovered, ms: its first known moment."""
+    """When the request was discovered, ms: its first known time."""
     return max(0.0, times(row)[0])
 
 
@@ -192,21 +192,21 @@ Component = Literal[
     "transfer",
     "processing",
 ]
-"""What a part of the PLT was spent on, in the order of views; `docs/explain.md` says how each is found."""
+"""What a part of the PLT was spent on, in the order of views; `docs/explain.md` explains each."""
 
 _SYN_RTO_MS = 1000.0
-"""Before a SYN is sent again, doubling each time (RFC 6298, section 2.1; Linux `TCP_TIMEOUT_INIT`)."""
+"""Time before the first retransmission of a SYN; it doubles (RFC 6298, section 2.1; `TCP_TIMEOUT_INIT`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of time spent on one component of one request.
+    """A period that one request spent on one component.
 
     Attributes:
         request: Index of the resource.
         component: What the time was spent on.
-        start_ms: After navigation start.
-        end_ms: After navigation start.
+        start_ms: Start, ms after navigation start.
+        end_ms: End, ms after navigation start.
     """
 
     request: int
@@ -216,18 +216,18 @@ class Segment:
 
     @property
     def ms(self) -> float:
-        """How long it took."""
+        """Its duration, ms."""
         return self.end_ms - self.start_ms
 
 
 def fetch(load: Load, row: Row, until_ms: float, body_bytes: int | None = None) -> list[Segment]:
-    """What a request did from its discovery until a moment: segments without gaps, none of them empty.
+    """What a request did from its discovery until `until_ms`: segments without gaps; none is empty.
 
     Args:
-        load: Whose request it is.
+        load: The load that the request belongs to.
         row: The request.
-        until_ms: The moment. What the request was last known to do goes on until its next moment or this.
-        body_bytes: Bytes of the body that had arrived by then; all by default.
+        until_ms: The end. The last known stage of the request continues until its next time or this one.
+        body_bytes: Bytes of the body that had arrived by then; `None`: all.
     """
     segments: list[Segment] = []
     at = min(started_ms(row), until_ms)
@@ -239,18 +239,18 @@ def fetch(load: Load, row: Row, until_ms: float, body_bytes: int | None = None) 
 
 
 def syn_timeouts_ms(load: Load, row: Row) -> float:
-    """How long lost SYNs held up the connection of a request, ms."""
+    """By how much lost SYNs delayed the connection of a request, ms."""
     connection = load.connection(row)
     lost = connection["syn_retransmits"] if connection else 0
     return _SYN_RTO_MS * float(2**lost - 1)
 
 
 Parts = list[tuple[Component, float]]
-"""Components with the least time each takes, ms. The last takes the rest."""
+"""Components with the minimum time of each, ms. The last one takes the remainder."""
 
 
 def _stages(load: Load, row: Row, until_ms: float, body_bytes: int | None) -> Iterator[tuple[float, Parts]]:
-    """When each stage ends, and what is in it. A stage that never ended lasts until the moment asked for."""
+    """The end of each stage and its parts. A stage that never ended lasts until `until_ms`."""
     start, connected, sent = row["connect_start_ms"], row["connect_end_ms"], row["sent_ms"]
     if start is None:
         yield _clip(sent, until_ms), [("connection", 0.0)]
@@ -270,7 +270,7 @@ def _clip(at_ms: float | None, until_ms: float) -> float:
 
 
 def _handshake(load: Load, row: Row) -> Parts:
-    """A connection being opened: without TLS all of it is TCP's; with it TCP has what it needs at least."""
+    """The handshakes of a connection. With TLS, TCP gets its minimum, and TLS the remainder."""
     connection = load.connection(row)
     if connection and connection.get("protocol") == "udp":
         return [("quic", 0.0)]
@@ -280,7 +280,7 @@ def _handshake(load: Load, row: Row) -> Parts:
 
 
 def _answer(load: Load, row: Row) -> Parts:
-    """From the request to its first byte. A SYN whose data were refused hides a handshake in here."""
+    """From the request to its first byte. If the server refused the SYN's data, it includes a handshake."""
     resource, refused = load.resource(row), load.opened(row) and not _over_tls(row) and _offered(load, row)
     return [
         ("tcp", _tcp_handshake_ms(load, row) if refused else 0.0),
@@ -293,7 +293,7 @@ def _answer(load: Load, row: Row) -> Parts:
 
 
 def _body(load: Load, row: Row, start_ms: float, until_ms: float, body_bytes: int | None) -> Parts:
-    """From the first byte on: its own bytes, those of others on the link, and the rest waits for ACKs."""
+    """From the first byte on: its own bytes, other responses on the link; the remainder waits for ACKs."""
     wire_bytes, whole = row["wire_bytes"] or 0, row["body_bytes"] or 0
     arrived = wire_bytes - whole + min(whole if body_bytes is None else body_bytes, whole)
     end_ms = _clip(row["end_ms"], until_ms)
@@ -306,7 +306,7 @@ def _body(load: Load, row: Row, start_ms: float, until_ms: float, body_bytes: in
 
 
 def _tcp_handshake_ms(load: Load, row: Row) -> float:
-    """What the TCP handshake takes at least: nothing if the SYN's data were accepted."""
+    """The minimum time of the TCP handshake; 0 if the SYN's data were accepted."""
     if load.carried_in_syn(row):
         return 0.0
     return load.rtt_ms + syn_timeouts_ms(load, row)
@@ -322,9 +322,9 @@ def _over_tls(row: Row) -> bool:
 
 
 def _lay(request: int, parts: Parts, start_ms: float, end_ms: float) -> Iterator[Segment]:
-    """Gives each part its least time while there is some, and the last one the rest.
+    """Gives each part its minimum while time remains, and the last part the remainder.
 
-    Where in a wait each part lies is not known; they stand one after the other.
+    The real order of the parts within a wait is not known; they are put one after the other.
     """
     at = start_ms
     for number, (component, least_ms) in enumerate(parts, start=1):
@@ -335,25 +335,25 @@ def _lay(request: int, parts: Parts, start_ms: float, end_ms: float) -> Iterator
 
 
 _RELEASE_MS = 5.0
-"""A connection, or its place, is taken within this time of the end of the response before."""
+"""A connection, or its slot, is reused within this time of the end of the previous response."""
 
 _AT_ONCE_MS = 0.5
-"""A request sent so soon after its discovery found a connection that was free."""
+"""A request that was sent so soon after its discovery found a free connection."""
 
 _OPENING_MS = 2.0
-"""The relay sees a SYN within this time of the request that made the client open a connection."""
+"""The relay sees a SYN within this time of the request that made the client open the connection."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """A stretch of waiting for a connection.
+    """A period of waiting for a connection.
 
     Attributes:
         request: Index of the resource that waited.
-        ms: How long.
-        behind: Indices of the resources that held its connection or its place, last one first.
-        handshakes: TCP handshakes of those within the stretch, whole or in part.
-        opening: A connection was being opened for it meanwhile, and another became free first.
+        ms: Its duration.
+        behind: Indices of the resources that used the connection or its slot before, the last one first.
+        handshakes: The parts of their TCP handshakes that lie within the period.
+        opening: Whether the client was opening a connection for it, and another one became free first.
     """
 
     request: int
@@ -364,7 +364,7 @@ class Wait:
 
 
 def explain_wait(load: Load, segment: Segment) -> Wait:
-    """What happened in a `connection` segment of a path."""
+    """What happened during a `connection` segment of a path."""
     row = load.by_index[segment.request]
     behind: list[int] = []
     handshakes: list[Segment] = []
@@ -380,7 +380,7 @@ def explain_wait(load: Load, segment: Segment) -> Wait:
 
 
 def _holder(load: Load, row: Row, free_ms: float) -> Row | None:
-    """The request whose end set free what this one took at that moment."""
+    """The request whose end freed, at `free_ms`, the connection or slot that this one took."""
     found = [
         other
         for other in load.requests
@@ -394,7 +394,7 @@ def _holder(load: Load, row: Row, free_ms: float) -> Row | None:
 
 
 def _opening(load: Load, segment: Segment) -> bool:
-    """Whether as many connections to the origin were opened as requests began to wait at that moment."""
+    """Whether the client opened a connection for each request to the origin that began to wait then."""
     origin = load.by_index[segment.request]["origin"]
     opened = [row["opened_ms"] for row in load.connections() if row["origin"] == origin]
     waiting = [row for row in load.requests if row["origin"] == origin and _waited(row)]

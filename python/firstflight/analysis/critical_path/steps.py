@@ -1,7 +1,7 @@
-"""What changed on the critical path from one load to another, request by request and part by part.
+"""Compares the critical paths of two loads, request by request and part by part.
 
-The loads may be of two versions of a page, or of one page under two treatments. Parts of a request that both
-paths have are compared; what a request of one path alone took, all of it counts as more, or as less.
+The loads may be of two versions of a page, or of one page under two treatments. For a request on both paths
+the parts are compared. For a request on one path all of its time counts as more, or as less.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from firstflight.analysis.critical_path.walk import COMPONENTS, CriticalPath
 from firstflight.model.page import Page
 
 Fate = Literal["both", "added", "removed", "joined", "left"]
-"""Both paths have the request; or one alone, since the other's page has no such request, or did not wait."""
+"""Which paths have the request. If one has it, the other's page lacks it, or its load did not wait for it."""
 
 NOT_OF_THE_PAGE = "not of the page"
-"""In place of the URL of a request that a browser made and no recording knows."""
+"""Used as URL of a request that a browser made and the recording does not have."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Step:
     """One request of the critical paths.
 
     Attributes:
-        url: In the head; of one that only the base waits for in the base.
-        base_ms: How long the load event of the base waited for it, ms; None: it did not.
-        head_ms: The same of the head.
-        is_changed: Whether it is one of the requests that changed.
+        url: In the head; if only the base waits for the request, in the base.
+        base_ms: How long the load event of the base waited for it, ms; `None`: it did not.
+        head_ms: The same for the head.
+        is_changed: Whether the request is one of those that changed.
         fate: Which path has it.
-        parts_ms: How much longer each part of it took in the head, ms, signed; without those that are equal.
+        parts_ms: How much longer each part of it took in the head, ms, signed; equal parts are left out.
     """
 
     url: str
@@ -53,12 +53,12 @@ def compare_paths(
     same: Mapping[int, int],
     changed: tuple[Collection[int], Collection[int]] = ((), ()),
 ) -> tuple[Step, ...]:
-    """Both critical paths: the head's requests in order, then those that only the base waits for.
+    """Compares both critical paths: the head's requests in order, then those that only the base waits for.
 
     Args:
-        paths: Of a load of the base and of one of the head.
-        pages: What each loaded.
-        same: Index of a request in the head by its index in the base, of those that both pages have.
+        paths: The path of a load of the base, and of one of the head.
+        pages: The page that each loaded.
+        same: Index in the head by index in the base, of requests that both pages have.
         changed: Indices of the requests that changed, in the base and in the head.
     """
     base, head = ({index: path.spent_ms(index) for index in path.requests} for path in paths)

@@ -1,10 +1,11 @@
-"""The critical path of a load: the chain of requests that ended when the load event came.
+"""The critical path of a load: the chain of requests that ended with the load event.
 
-Walks back from the load event. What released it is the resource that settled last; before that came its
-processing, its response, its request, its handshake, its wait for a connection, up to its discovery, which
-its initiator brought about; and so on up to navigation start. Where the main thread was busy with others, the
-path goes on with the resource whose arrival set it to work. The stretches follow one another without a gap,
-so that they add up to the PLT. `docs/explain.md` has the rules; works on the rows of either clock.
+It goes backwards from the load event. The load event came when the last blocking resource settled. Before
+that were its processing, its response, its request, its handshake, its wait for a connection and its
+discovery. Its initiator caused the discovery, so the path continues there, up to navigation start. If the
+main thread was busy with other resources, the path continues with the one whose arrival started that work.
+The segments follow one another without a gap, so they add up to the PLT. `docs/explain.md` has the rules.
+Both engines' rows are valid input.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ COMPONENTS: tuple[Component, ...] = get_args(Component)
 """All components, in the order of views."""
 
 RoundTrip = Literal["tcp", "tls", "quic", "request", "window", "retransmission"]
-"""What a path waited a round trip for: a handshake, an answer, the congestion window, a lost SYN."""
+"""What a path waited a round trip for: a handshake, a response, the congestion window, a lost SYN."""
 
 _ROUND_TRIPS: dict[RoundTrip, Component] = {
     "tcp": "tcp",
@@ -44,18 +45,18 @@ _ROUND_TRIPS: dict[RoundTrip, Component] = {
 }
 
 _TOLERANCE_MS = 0.5
-"""Moments this near are the same: rows are rounded, and a client wakes a little late."""
+"""Times this near count as equal: rows are rounded, and a client wakes up slightly late."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """A TCP handshake that the path waited for, and that TFO could have saved.
+    """A TCP handshake that the path waited for and that TFO could have saved.
 
     Attributes:
-        request: Index of the resource it was made for.
-        waited_ms: How long the path waited for it, time-outs of lost SYNs not counted.
-        rtt_ms: Of that one RTT at most; the rest the SYN spent in queues.
-        inside_wait: The path waited for a connection, and the handshake was that of a request before it.
+        request: Index of the resource whose request opened the connection.
+        waited_ms: How long the path waited for it, without the time-outs of lost SYNs.
+        rtt_ms: The part of `waited_ms` that is one RTT; the SYN spent the rest in queues.
+        inside_wait: Whether the path waited for a connection, and the handshake was an earlier request's.
     """
 
     request: int
@@ -70,11 +71,11 @@ class CriticalPath:
 
     Attributes:
         plt_ms: The PLT.
-        segments: From navigation start to the load event; each begins where the one before ends.
-        waits: What happened inside the stretches of waiting for a connection.
-        handshakes: TCP handshakes on the path, and inside its stretches of waiting for a connection.
+        segments: From navigation start to the load event, without gaps.
+        waits: What happened during the path's waits for a connection.
+        handshakes: TCP handshakes on the path, and within its waits for a connection.
         rtt_ms: The path's round-trip time.
-        timeouts_ms: How long lost SYNs held up connections on the path.
+        timeouts_ms: By how much lost SYNs delayed connections on the path.
     """
 
     plt_ms: float
@@ -86,7 +87,7 @@ class CriticalPath:
 
     @property
     def round_trips(self) -> dict[RoundTrip, float]:
-        """Round trips that it waited for, by what for; none where the path has no RTT."""
+        """Round trips that it waited for, by reason; empty if the path has no RTT."""
         if self.rtt_ms <= 0:
             return {}
         spent = self.spent_ms()
@@ -99,17 +100,17 @@ class CriticalPath:
 
     @property
     def could_save_ms(self) -> float:
-        """What TFO could save at most if nothing else moved: the time waited for handshakes."""
+        """What TFO could save at most if nothing else changed: the time waited for handshakes."""
         return sum(handshake.waited_ms for handshake in self.handshakes)
 
     @property
     def could_save_rtts_ms(self) -> float:
-        """As `could_save_ms`, with an RTT for each handshake: without what their SYNs spent in queues."""
+        """As `could_save_ms`, but at most an RTT per handshake: without the time of SYNs in queues."""
         return sum(handshake.rtt_ms for handshake in self.handshakes)
 
     @property
     def requests(self) -> list[int]:
-        """Indices of the resources on the path, in order of their first stretch."""
+        """Indices of the resources on the path, in order of their first segment."""
         return list(dict.fromkeys(segment.request for segment in self.segments))
 
     def spent_ms(self, request: int | None = None) -> dict[Component, float]:
@@ -129,7 +130,7 @@ def critical_path(record: LoadRecord, page: Page) -> CriticalPath:
         page: The page as it was loaded.
 
     Raises:
-        ValueError: The load has no PLT, or no request that was ever begun.
+        ValueError: The load has no PLT, or no request that began.
     """
     load = Load(record, page)
     if load.row["plt_ms"] is None or not load.requests:
@@ -145,7 +146,7 @@ def critical_path(record: LoadRecord, page: Page) -> CriticalPath:
 
 
 def _handshakes(load: Load, segments: Iterable[Segment], *, inside_wait: bool = False) -> Iterator[Handshake]:
-    """Nothing is left to save of a connection whose SYN carried the request."""
+    """Handshakes that TFO could save. A connection whose SYN carried the request has none."""
     for segment in segments:
         row = load.by_index[segment.request]
         if segment.component == "tcp" and not load.carried_in_syn(row):
@@ -154,7 +155,7 @@ def _handshakes(load: Load, segments: Iterable[Segment], *, inside_wait: bool = 
 
 
 def _inside(load: Load, wait: Wait) -> Iterator[Handshake]:
-    """Where a connection was being opened for the request, TFO would have ended its wait at once."""
+    """Savable handshakes during a wait. TFO would have ended the opening of a connection at once."""
     if wait.opening:
         yield Handshake(wait.request, min(wait.ms, load.rtt_ms), min(wait.ms, load.rtt_ms), inside_wait=True)
     else:
@@ -162,7 +163,7 @@ def _inside(load: Load, wait: Wait) -> Iterator[Handshake]:
 
 
 class _Walk:
-    """The way back from the load event. Every step begins where the one before began, or earlier."""
+    """Goes backwards from the load event. Each step begins where the one before began, or earlier."""
 
     def __init__(self, load: Load, plt_ms: float) -> None:
         self._load = load
@@ -184,7 +185,7 @@ class _Walk:
         return self._segments[::-1]
 
     def _last(self) -> Row:
-        """The resource that released the load event: of those that block it the one that settled last."""
+        """The resource that the load event waited for: of those that block it, the last one to settle."""
         load, plt_ms = self._load, self._at_ms
         blocking = [row for row in load.requests if _blocks(load.resource(row))] or load.requests
         ended = [row for row in blocking if row["end_ms"] is not None]
@@ -197,7 +198,7 @@ class _Walk:
         return last
 
     def _arrival(self, row: Row) -> Row:
-        """Goes back through the main thread; the resource whose arrival set it to work."""
+        """Goes back through the main thread's tasks; returns the resource whose arrival started them."""
         order = [task.request for task in self._tasks]
         if int(row["index"]) not in order:
             return row
@@ -211,7 +212,7 @@ class _Walk:
         return self._load.by_index[task.request]
 
     def _fetch(self, row: Row, body_bytes: int | None) -> None:
-        """Goes back to the discovery of a request. What passed after its response was the client's own."""
+        """Goes back to the discovery of a request. Time after its response was spent by the client."""
         segments = fetch(self._load, row, self._at_ms, body_bytes)
         if segments:
             self._spend(int(row["index"]), segments[-1].end_ms)
@@ -219,7 +220,7 @@ class _Walk:
             self._at_ms = segments[0].start_ms
 
     def _discoverer(self, row: Row) -> tuple[Row | None, int | None]:
-        """Goes back to what asked for a request; with how much of its body had arrived, if not all."""
+        """Goes back to the initiator of a request. Also returns the bytes of its body so far, if not all."""
         above = self._load.initiator(row)
         if above is None:
             return None, None
@@ -234,25 +235,25 @@ class _Walk:
         return above, known.at_byte if streaming else None
 
     def _held_by(self, known: Initiator) -> Row | None:
-        """The resource that had to be done with before the request, if it was what the request waited for."""
+        """The resource that the request had to wait for, if it started when that resource had settled."""
         row = None if known.after is None else self._load.by_index.get(known.after)
         if row is None or row["end_ms"] is None:
             return None
         return row if abs(self._settled_ms(row) - self._at_ms) <= _TOLERANCE_MS else None
 
     def _settled_ms(self, row: Row) -> float:
-        """When nothing of a complete resource was left to do."""
+        """When a complete resource, its processing included, was finished."""
         done_ms = self._done_ms.get(int(row["index"]))
         return ended_ms(row) if done_ms is None else done_ms
 
     def _known(self, row: Row, above: Row) -> Initiator | None:
-        """How the page says that one discovers the other; a browser reports neither the way nor a delay."""
+        """The page's initiator of a request; `None` for a browser, which reports no way and no delay."""
         resource = self._load.resource(row)
         found = resource.initiator if resource and self._load.is_modelled else None
         return found if found and found.resource == above["index"] else None
 
     def _spend(self, request: int, start_ms: float) -> None:
-        """The client's own time, from a moment up to where the way back stands."""
+        """Adds the client's own time, from `start_ms` to the current position."""
         start_ms = max(0.0, start_ms)
         if start_ms < self._at_ms:
             self._segments.append(Segment(request, "processing", start_ms, self._at_ms))
@@ -272,9 +273,9 @@ class Task:
 
     Attributes:
         request: Index of the resource.
-        start_ms: After navigation start.
-        end_ms: After navigation start.
-        waited: Whether the thread was busy when the resource had arrived: then it began as another ended.
+        start_ms: Start, ms after navigation start.
+        end_ms: End, ms after navigation start.
+        waited: Whether the thread was busy when the resource arrived, so that another task came first.
     """
 
     request: int
@@ -284,7 +285,7 @@ class Task:
 
 
 def timetable(load: Load) -> list[Task]:
-    """The tasks of the main thread in their order; none for a client whose thread is not known."""
+    """The tasks of the main thread in order; empty for a client whose main thread is not known."""
     if not load.is_modelled:
         return []
     processed = _processed(load.page)
@@ -303,7 +304,7 @@ def timetable(load: Load) -> list[Task]:
 
 
 def _processed(page: Page) -> set[int]:
-    """What goes through the main thread (`is_processed` in `crates/loader/src/plan.rs`)."""
+    """Resources that the main thread processes (`is_processed` in `crates/loader/src/plan.rs`)."""
     initiators = [resource.initiator for resource in page.resources if resource.initiator]
     asks = {initiator.resource for initiator in initiators if initiator.via in ("style", "script")}
     redirects = {initiator.resource for initiator in initiators if initiator.via == "redirect"}

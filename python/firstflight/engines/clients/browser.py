@@ -1,7 +1,7 @@
-"""A browser as the laboratory's client: what it is to run, and what its driver's answer adds.
+"""A browser as a client in the laboratory: builds its driver's job and merges the driver's result.
 
-Servers answer a browser whose cache is empty. The one that made a recording may have had copies: it was told
-304 (Not Modified), or did not ask at all.
+Servers must answer a browser whose cache is empty. The browser that made a recording may have had cached
+copies: then servers answered 304 (Not Modified), or it did not send the request at all.
 """
 
 import json
@@ -27,16 +27,16 @@ from firstflight.model.treatment import MODES
 from firstflight.pages import LoadedPage, Page
 
 _SCRATCH = "/dev/shm"
-"""A file system of the laboratory's own: what the browser writes goes when the laboratory goes."""
+"""A file system of the laboratory's own: what the browser writes there is deleted with the laboratory."""
 
 _REST_MS = 30_000
-"""What coming to rest and ending may take in addition to starting and loading."""
+"""How long a browser may take to become idle and to end, in addition to starting and loading."""
 _QUIET_MS, _QUIET_RTTS, _LONGEST_DELAY_MS = 1_000, 4, 10_000
 
 
 @dataclass(frozen=True)
 class Artifacts:
-    """Folders for what is kept of each load in addition to its record; `None`: it is not."""
+    """Folders for files that are kept of each load in addition to its record; `None`: none are kept."""
 
     har: Path | None = None
     screenshots: Path | None = None
@@ -44,11 +44,11 @@ class Artifacts:
 
 @dataclass(frozen=True)
 class TimeLimits:
-    """When the driver gives up a browser, ms.
+    """Time limits of a browser, ms.
 
     Attributes:
-        start_ms: One that has not started.
-        load_ms: One that has not loaded the page; `None`: the time limit of every load.
+        start_ms: Limit for its start.
+        load_ms: Limit for loading the page; `None`: the time limit that applies to every load.
     """
 
     start_ms: int = 60_000
@@ -59,17 +59,17 @@ class Browser:
     """Loads pages in a browser; implements `engines.clients.command.ForeignClient`.
 
     Attributes:
-        driver: The module that runs next to the browser.
-        libraries: What that imports in addition to the standard library and this package.
+        driver: The module that runs in the laboratory and controls the browser.
+        libraries: The packages that `driver` imports besides the standard library and firstflight.
 
     Args:
         browser: The browser's program.
         artifacts: What is kept of each load.
         limits: How long a browser may take.
-        sandbox: Whether the browser must have its sandbox; loads fail where it cannot.
+        sandbox: Whether the browser must have its sandbox. If it must and cannot, loads fail.
         partitions: Whether the browser keeps connections and TLS tickets of different sites apart, as it does
-            by itself. Visits before the load are made on pages of one site: frames of others would have no
-            tickets.
+            by default. Visits before the load are made on pages of one site, so frames of other sites would
+            have no tickets.
     """
 
     driver: ClassVar[str]
@@ -92,7 +92,7 @@ class Browser:
         self._sandbox = sandbox
 
     def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
-        """The laboratory's job, with the driver as its client."""
+        """The laboratory's job with the driver as its client."""
         result = f"{_SCRATCH}/firstflight-result.json"
         drive = self._drive(job, planned, page)
         kept = {
@@ -107,14 +107,14 @@ class Browser:
             reads=[*_python_folders(self.libraries), str(self._browser), str(self._browser.resolve().parent)],
             keeps={left: file for left, file in kept.items() if left and file},
         ).to_json(self._preload)
-        # The driver talks to its browser, not to servers; it gives the library to the browser.
+        # The driver has no connections to servers. It passes the library on to the browser.
         del client["env"]["LD_PRELOAD"]
         timeout_ms = drive.start_ms + drive.timeout_ms + _REST_MS
         job = for_cold_cache(job, page)
         return {**job, "timeout_ms": timeout_ms, "ca_file": drive.authority, "client": client}
 
     def complete(self, answer: Answer, page: LoadedPage) -> Answer:
-        """The laboratory's answer with the browser's times in it."""
+        """The laboratory's answer, with the browser's times added."""
         if answer.get("result") is None:
             return {**answer, "broken": True}
         try:
@@ -143,7 +143,7 @@ class Browser:
             hosts=hosts_of(page),
             clear_hosts=_distinct(part.hostname for part in parts + spare if part.scheme == "http"),
             favicon=any(part.path.endswith("/favicon.ico") for part in parts),
-            # What synthesised bodies ask for, as far as they have room. Of recorded ones scripts decide.
+            # Synthesised bodies request the resources, as far as they fit. In recorded bodies scripts decide.
             expected=[] if page.bodies else urls,
             start_ms=self._limits.start_ms,
             timeout_ms=self._limits.load_ms or job["timeout_ms"],
@@ -164,7 +164,7 @@ class Browser:
 
 
 def _python_folders(libraries: Sequence[str]) -> list[str]:
-    """What this Python and the driver's modules are read from."""
+    """The folders that this Python and the driver's modules are read from."""
     found = [spec.submodule_search_locations or [] for spec in map(find_spec, libraries) if spec]
     packages = [Path(__file__).parents[2], *chain.from_iterable(found)]
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -173,14 +173,14 @@ def _python_folders(libraries: Sequence[str]) -> list[str]:
 
 
 def _python_settings() -> dict[str, str]:
-    """How this Python finds its modules. It writes nothing: its folders are there to be read."""
+    """Where this Python finds its modules. It writes no bytecode there: it may only read its folders."""
     names = ("PYTHONPATH", "PYTHONHOME", "PYTHONPYCACHEPREFIX")
     settings = {name: os.environ[name] for name in names if os.environ.get(name)}
     return {**settings, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def hosts_of(page: LoadedPage) -> list[str]:
-    """The hosts that the browser may ask for, each once."""
+    """The hosts that the browser may send requests to, each once."""
     urls = [resource.url for resource in page.page.resources] + [spare.url for spare in page.spare]
     return _distinct(urlsplit(url).hostname for url in urls)
 
@@ -197,7 +197,7 @@ def _distinct(hosts: Iterable[str | None]) -> list[str]:
 
 
 def _quiet_ms(rtt_ms: float, page: Page) -> int:
-    """Longer than any pause of the page: a timer, or the round trips of a new connection."""
+    """A time without requests that is longer than any pause of the page: a timer, or a new connection."""
     delays = [resource.initiator.delay_ms for resource in page.resources if resource.initiator]
     return round(_QUIET_MS + _QUIET_RTTS * rtt_ms + min(max(delays, default=0.0), _LONGEST_DELAY_MS))
 
@@ -209,11 +209,12 @@ _OF_CACHES = ("cache-control", "expires")
 
 
 def for_cold_cache(job: LabJob, page: LoadedPage) -> LabJob:
-    """The laboratory's job with all that the page's recording holds, and every answer of use.
+    """Changes the laboratory's job for a browser without a cache.
 
-    A 304 becomes a 200 with the same, empty, body: a browser without a copy may ask again, or not. A redirect
-    from a URL that has another answer later, as https has in the clear, must not be kept: it would lead to
-    itself for ever.
+    The servers get all responses of the recording. A 304 becomes a 200 with the same, empty, body: after a
+    304 a browser without a copy may or may not repeat the request. Where a URL has several responses, a
+    redirect must not be cached, because it would lead to itself for ever. This happens when https is served
+    without TLS.
     """
     times = Counter(resource["url"] for resource in job["page"]["resources"])
     resources = [_fresh(resource, times[resource["url"]]) for resource in job["page"]["resources"]]

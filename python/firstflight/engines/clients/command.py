@@ -1,6 +1,6 @@
-"""Clients that are programs of their own: the laboratory runs them next to the page's servers.
+"""Clients that are external programs: the laboratory runs them next to the page's servers.
 
-`Program` is one that reports nothing of its loads: what is known of them the servers and the relay saw.
+A `Program` reports nothing of its loads. What is known of them comes from the servers and the relay.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class ForeignClient(Protocol):
-    """Tells the laboratory how a program loads a page, and what its answer means."""
+    """Tells the laboratory how a program loads a page, and interprets its answer."""
 
     def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
-        """The laboratory's job with this client in it.
+        """The laboratory's job with this client added.
 
         Args:
             job: A job for the built-in loader.
@@ -39,7 +39,7 @@ class ForeignClient(Protocol):
         """
 
     def complete(self, answer: Answer, page: LoadedPage) -> Answer:
-        """The laboratory's answer with what the client itself saw of the load."""
+        """The laboratory's answer, with what the client itself reported of the load."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Command:
 
     Attributes:
         argv: The program and its arguments.
-        env: What its environment has beyond the few variables that the laboratory hands on.
-        input: What it reads from standard input.
+        env: Environment variables in addition to the few that the laboratory passes on.
+        input: Its standard input.
         accepts: Exit codes that mean success.
-        result: File it leaves a result of its own in, a JSON object, if it does: the laboratory reads
-            `started_ns` (navigation start, monotonic clock), `plt_ms`, `first_byte_ms` and `error`, and hands
-            on the rest.
-        reads: Files and folders that it needs beyond the system's own and itself.
-        keeps: Files that it leaves in the laboratory's shared memory, and where each is to be kept.
+        result: File in which it writes a result, a JSON object, if it writes one. The laboratory reads
+            `started_ns` (navigation start, monotonic clock), `plt_ms`, `first_byte_ms` and `error`, and
+            passes the rest on.
+        reads: Files and folders that it needs in addition to itself and those of the system.
+        keeps: Files that it writes into the laboratory's shared memory, and where each is copied to.
     """
 
     argv: tuple[str, ...]
@@ -67,10 +67,10 @@ class Command:
     keeps: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self, preload: str) -> CommandJob:
-        """The form in which the laboratory takes it.
+        """The JSON form of the command that the laboratory takes.
 
         Args:
-            preload: The library that gives it TCP Fast Open; the same in every mode.
+            preload: The library that adds TCP Fast Open; the same in every mode.
         """
         return {
             "kind": "command",
@@ -85,7 +85,7 @@ class Command:
 
 
 def _library_folders() -> list[str]:
-    """Where the caller's programs find their libraries, apart from the system's places (ld.so(8))."""
+    """The folders of the caller's LD_LIBRARY_PATH (ld.so(8))."""
     return [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
 
 
@@ -96,8 +96,8 @@ class Way:
     Attributes:
         post_quantum: Whether its TLS may offer X25519MLKEM768.
         mode: The mode of transport.
-        visits: Whether it first gets a ticket of every https origin.
-        in_turn: Whether it asks for one resource after the other.
+        visits: Whether it first visits every https origin to get a TLS ticket.
+        in_turn: Whether it requests one resource after the other.
     """
 
     post_quantum: bool = True
@@ -107,11 +107,11 @@ class Way:
 
 
 VISIT = "/.well-known/firstflight-visit"
-"""What servers answer with nothing, before they close the connection (crates/lab/src/origin/log.rs)."""
+"""A path that servers answer with an empty body, then close the connection (crates/lab/src/origin/log.rs)."""
 
 
 def visits(urls: Iterable[str]) -> list[str]:
-    """What to ask each https origin for, to have a ticket of it."""
+    """The URLs that give the client a TLS ticket of each https origin."""
     parts = (urlsplit(url) for url in urls)
     return list(dict.fromkeys(f"https://{part.netloc}{VISIT}" for part in parts if part.scheme == "https"))
 
@@ -119,7 +119,7 @@ def visits(urls: Iterable[str]) -> list[str]:
 _CURL_OPTIONS = (
     "silent",
     "show-error",
-    # A page is no reason to read a file or to speak another protocol.
+    # A page must not make curl read a file or use another protocol.
     'proto = "=http,https"',
     'proto-redir = "=http,https"',
     "globoff",
@@ -128,7 +128,7 @@ _CURL_OPTIONS = (
 )
 _CURL_PARALLEL = ("parallel", 'parallel-max = "6"')
 _CURL_CLASSIC = 'curves = "X25519:P-256:P-384"'
-"""OpenSSL offers X25519MLKEM768 by itself from version 3.5 on."""
+"""From version 3.5 on OpenSSL offers X25519MLKEM768 by default."""
 _CURL_CLAIM = "early data that curl says it sent: "
 _CURL_OF_MODE = {
     "tls12": ('tls-max = "1.2"',),
@@ -140,18 +140,19 @@ _CURL_OF_MODE = {
 
 
 def _curl(program: str, page: Page, way: Way) -> Command:
-    """Fetches every GET of `page`, in the page's order, keeping nothing; it discovers nothing.
+    """Fetches every GET of `page`, in the page's order, and discards the bodies. It discovers no resources.
 
-    It fetches six at a time, or one: curl keeps two tickets of a server, and one process cannot both make
-    visits and then fetch several at a time.
+    It fetches six at a time, or one. One is needed for visits: curl keeps two tickets of a server, and one
+    process cannot first make visits one by one and then fetch in parallel.
 
     Args:
         program: Path of curl.
         page: The page.
-        way: How.
+        way: How it loads the page.
     """
     urls = [resource.url for resource in page.resources if resource.method == "GET"]
-    # In turn, it forgets that a transfer failed once the last one has ended well.
+    # Without parallel transfers curl exits with the result of the last one, so it must stop at the first
+    # error.
     config = ["fail-early"] if way.in_turn else list(_CURL_PARALLEL)
     if way.visits:
         tls = _curl_options(way, secure=True)
@@ -160,11 +161,11 @@ def _curl(program: str, page: Page, way: Way) -> Command:
     for number, (secure, group) in enumerate(groupby(urls, lambda url: url.startswith("https:"))):
         config += ["next"] if number else []
         config += _curl_options(way, secure=secure)
-        # It uses no connection again that it opened without being told the version of IP.
+        # curl reuses a connection only if both transfers were told the same IP version.
         config += ["ipv4"] if way.visits else []
         config += [claim] if way.mode.early_data and secure else []
         config += map(_curl_entry, group)
-    # --disable: nothing of the user's; must stand first.
+    # --disable: ignore the user's configuration; it must be the first option.
     return Command(
         (program, "--disable", "--config", "-"),
         input="".join(f"{line}\n" for line in config),
@@ -173,10 +174,10 @@ def _curl(program: str, page: Page, way: Way) -> Command:
 
 
 def _curl_options(way: Way, *, secure: bool) -> list[str]:
-    """What transfers over TLS are told, or in the clear, which HTTP/3 is not spoken in."""
+    """The options of a transfer with TLS, or without; HTTP/3 exists only with TLS."""
     options = [*_CURL_OPTIONS, *(_CURL_OF_MODE.get(way.mode.name, ()) if secure else ())]
     if not (way.mode.quic and secure):
-        # It would first wait whether a connection can carry several transfers, as those of HTTP/2 can.
+        # Otherwise parallel transfers wait to learn whether the connection can multiplex them, as HTTP/2 can.
         options.append("http1.1")
     if not way.post_quantum:
         options.append(_CURL_CLASSIC)
@@ -185,12 +186,12 @@ def _curl_options(way: Way, *, secure: bool) -> list[str]:
 
 @dataclass(frozen=True)
 class CurlBuild:
-    """What a curl was built with, as `curl -V` says.
+    """The build of a curl, as `curl -V` reports it.
 
     Attributes:
-        version: Of curl.
+        version: Version of curl.
         tls: Name of its TLS library.
-        features: Names, as curl has them.
+        features: Names of features, as curl prints them.
     """
 
     version: tuple[int, ...]
@@ -199,7 +200,7 @@ class CurlBuild:
 
     @classmethod
     def of(cls, program: str) -> CurlBuild:
-        """Asks a curl. Raises `UsageError` if the program is none."""
+        """Runs `curl -V`. Raises `UsageError` if the program is not curl."""
         try:
             said = subprocess.run(
                 [program, "-V"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
@@ -217,7 +218,7 @@ class CurlBuild:
         )
 
     def check(self, mode: Mode) -> None:
-        """Raises `UsageError` if this curl cannot load with a mode, with what it lacks."""
+        """Raises `UsageError` if this curl cannot load with `mode`; the message names what it lacks."""
         own = ".".join(map(str, self.version))
         if mode.quic and "HTTP3" not in self.features:
             raise UsageError(
@@ -235,14 +236,14 @@ class CurlBuild:
 
 
 _CURL_EARLY_DATA = {"OpenSSL": (8, 13), "GnuTLS": (8, 11), "wolfSSL": (8, 13), "quictls": (8, 13)}
-"""TLS libraries with which curl sends early data, and since when (CURLOPT_SSL_OPTIONS(3))."""
+"""TLS libraries with which curl sends early data, and the first curl version (CURLOPT_SSL_OPTIONS(3))."""
 _TIMEOUT_S = 20
 _CURL_SERVERS = 25
-"""Servers of which curl keeps tickets (Curl_ssl_scache_create in its source)."""
+"""Number of servers whose tickets curl keeps (Curl_ssl_scache_create in its source)."""
 
 
 def check_tickets(page: Page) -> None:
-    """Refuses a page of more https origins than curl keeps tickets of. Raises `UsageError`."""
+    """Refuses a page with more https origins than curl keeps tickets of. Raises `UsageError`."""
     secure = sum(origin.startswith("https:") for origin in page.origins)
     if secure > _CURL_SERVERS:
         raise UsageError(
@@ -252,7 +253,7 @@ def check_tickets(page: Page) -> None:
 
 
 def _curl_entry(url: str) -> str:
-    """One transfer of a config file (curl(1), --config), whose options end with their line."""
+    """One transfer of a config file (curl(1), --config), in which each option ends with its line."""
     if not url.isascii() or not url.isprintable() or " " in url:
         raise ValueError(f"{url!r}: no URL that a page can hold")
     escaped = url.replace("\\", "\\\\").replace('"', '\\"')
@@ -260,12 +261,12 @@ def _curl_entry(url: str) -> str:
 
 
 _WGET2_OPTIONS = (
-    "--no-config",  # nothing of the user's
+    "--no-config",  # ignore the user's configuration
     "--no-netrc",
     "--no-hsts",
     "--no-ocsp",
     "--no-robots",
-    "--no-tcp-fastopen",  # that is the preload's part, in every mode alike
+    "--no-tcp-fastopen",  # the preloaded library does that, in every mode alike
     f"--ca-certificate={CA_FILE}",
     "--page-requisites",
     "--span-hosts",
@@ -274,20 +275,20 @@ _WGET2_OPTIONS = (
     "--output-document=/dev/null",
 )
 _WGET2_SERVER_ERROR = 8
-"""Exit code of wget2 when a response is an error, as a recorded 404 is."""
+"""Exit code of wget2 when a response has an error status, such as a recorded 404."""
 _WGET2_CLASSIC = "--secure-protocol=NORMAL:-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1"
-"""GnuTLS offers X25519MLKEM768 by itself from version 3.8.8 on, where it was built with it."""
+"""From version 3.8.8 on GnuTLS offers X25519MLKEM768 by default, if it was built with it."""
 
 
 def _wget2(program: str, page: Page, way: Way) -> Command:
-    """Loads `page` as `wget2 --page-requisites` does, keeping nothing.
+    """Loads `page` as `wget2 --page-requisites` does, and discards the bodies.
 
-    It fetches the document and what HTML and style sheets name; it runs no scripts.
+    It fetches the document and the resources that HTML and style sheets name. It runs no scripts.
 
     Args:
         program: Path of wget2.
         page: The page.
-        way: How.
+        way: How it loads the page.
     """
     groups = () if way.post_quantum else (_WGET2_CLASSIC,)
     return Command(
@@ -298,25 +299,25 @@ def _wget2(program: str, page: Page, way: Way) -> Command:
 
 
 def _beside(program: str) -> list[str]:
-    """The folder that a program is in: a script there may start the program of a system in a folder."""
+    """The folder of a program, which may be a wrapper script that starts another file of that folder."""
     return [str(Path(program).resolve().parent)]
 
 
 COMMANDS: dict[str, Callable[[str, Page, Way], Command]] = {"curl": _curl, "wget2": _wget2}
-"""How each of them is called for a page."""
+"""Builds the command of each program for a page."""
 
 _SIGNALS = 128
-"""The laboratory reports 128 + n for a program that signal n ended."""
+"""The laboratory reports exit code 128 + n for a program that was ended by signal n."""
 
 
 class Program:
-    """One of them; implements `engines.clients.command.ForeignClient`.
+    """A key of `COMMANDS` as a client; implements `engines.clients.command.ForeignClient`.
 
     Args:
         name: A key of `COMMANDS`.
         program: Its path.
-        preload: The library that gives it TCP Fast Open.
-        in_turn: Whether it asks for one resource after the other.
+        preload: The library that adds TCP Fast Open.
+        in_turn: Whether it requests one resource after the other.
     """
 
     def __init__(self, name: str, program: str, preload: str, *, in_turn: bool = False) -> None:
@@ -327,16 +328,16 @@ class Program:
         self._in_turn = in_turn
 
     def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
-        """The laboratory's job with the program in it."""
+        """The laboratory's job with the program added."""
         mode = MODES[planned.mode]
         way = Way(planned.post_quantum, mode, mode.sessions and planned.cookies == "warm", self._in_turn)
         command = self._command(self._program, page.page, way)
         return {**job, "client": command.to_json(self._preload)}
 
     def complete(self, answer: Answer, page: LoadedPage) -> Answer:
-        """The laboratory's answer; of a program that a signal ended the load is made once more.
+        """The laboratory's answer; `broken`, so that the load is repeated, if a signal ended the program.
 
-        Why a load failed is followed by what the program itself says of its early data.
+        To a missing proof it adds how much early data the program says that it sent.
         """
         if answer["status"] != "failed":
             return answer
@@ -351,15 +352,15 @@ class Program:
 
 
 _NO_PROOF = "no proof: "
-"""How the laboratory begins to say that a load broke its promise."""
+"""The prefix of the laboratory's error for a load whose proof failed."""
 
 
 def find_program(name: str, program: str = "") -> str:
-    """Where the program of a client is. Raises `UsageError` when it is nowhere.
+    """The path of a client's program. Raises `UsageError` when there is none.
 
     Args:
         name: The client.
-        program: Its path; empty: it is on the PATH.
+        program: Its path; empty: look it up in the PATH.
     """
     found = shutil.which(program or name)
     if found:

@@ -1,7 +1,7 @@
-"""What scripts of a page take for the time and for chance, so that they do the same in every load.
+"""Fixes the time and the random numbers that scripts of a page see, so that every load does the same.
 
-Left as they are: `performance.now`, timers, `Temporal`, `Intl` without a date; and workers, which Playwright
-lets run before another session can tell them anything.
+Not changed: `performance.now`, timers, `Temporal`, `Intl` without a date. Workers are not changed either:
+Playwright starts them before another session can run a script in them.
 """
 
 import json
@@ -10,10 +10,10 @@ from email.utils import parsedate_to_datetime
 from firstflight.pages import LoadedPage
 
 UNKNOWN_MS = 1_356_998_400_000.0
-"""2013-01-01T00:00:00Z: the time in pages whose recording does not tell its own."""
+"""2013-01-01T00:00:00Z: the time in pages whose recording has no time."""
 
 STEP_MS = 1_000
-"""`Date` goes on in steps, so that what is asked for at almost the same moment has the same name."""
+"""`Date` advances in steps, so that requests at almost the same moment have the same URL."""
 
 _SCRIPT = """(({start, began, step}) => {
     const clock = Date.now, shift = start - began;
@@ -81,7 +81,7 @@ _SCRIPT = """(({start, began, step}) => {
 
 
 def recorded_ms(page: LoadedPage) -> float:
-    """When the page was recorded, ms since 1970: by the first answer that says so, else `UNKNOWN_MS`."""
+    """When the page was recorded, ms since 1970: the first response's date, else `UNKNOWN_MS`."""
     for _, fields in sorted(page.headers.items()):
         for name, value in fields:
             if name.lower() == "date" and (time_ms := _time_ms(value)) is not None:
@@ -90,20 +90,21 @@ def recorded_ms(page: LoadedPage) -> float:
 
 
 def script(start_ms: float, began_ms: float) -> str:
-    """What runs before any script of a document or frame.
+    """The script that runs before any script of a document or frame.
 
-    `Date` starts at the recording and goes on with the real clock; `performance.timing` and the expiry of
-    cookies are shifted with it. Random numbers depend on the document's URL alone (Marsaglia's xorshift).
+    `Date` starts at the recording and advances with the real clock. `performance.timing` and the expiry of
+    cookies are shifted by the same time. Random numbers depend on the document's URL alone (Marsaglia's
+    xorshift).
 
     Args:
-        start_ms: The time at which the page is to start, ms since 1970.
-        began_ms: The time at which it does.
+        start_ms: The time that the page sees at its start, ms since 1970.
+        began_ms: The real time at its start, ms since 1970.
     """
     return f"{_SCRIPT}({json.dumps({'start': start_ms, 'began': began_ms, 'step': STEP_MS})})"
 
 
 def _time_ms(value: str) -> float | None:
-    """A date of HTTP; what cannot be one is none."""
+    """A date of HTTP, ms since 1970; `None` if it cannot be parsed."""
     try:
         return parsedate_to_datetime(value).timestamp() * 1000
     except (ValueError, OverflowError):

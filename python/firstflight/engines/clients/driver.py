@@ -1,4 +1,4 @@
-"""What drivers of browsers share: how they are called, and how they tell that a browser has come to rest."""
+"""What drivers of browsers share: reading the job, writing the result, and waiting for an idle browser."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from firstflight.engines.clients.job import Drive, DriveJob
 
 GRACE_S = 5.0
-"""How long it may take to say what came of a load, once that has ended or its time is up."""
+"""How long a driver may take to write its result, once the load has ended or its time is up."""
 
 MARKS = """() => new Promise(resolve => {
     const [navigation] = performance.getEntriesByType("navigation");
@@ -29,15 +29,15 @@ MARKS = """() => new Promise(resolve => {
         .observe({type: "largest-contentful-paint", buffered: true});
     setTimeout(answer, 200);
 })"""
-"""A function of JavaScript that gives the moments of the page it runs in, ms after navigation start."""
+"""A JavaScript function that returns the marks of the page it runs in, ms after navigation start."""
 
 
 def run(arguments: list[str], drive: Callable[[DriveJob, Drive], None]) -> int:
-    """Reads the job, has the browser driven, writes the result; 0 even if the load failed: it says so.
+    """Reads the job, controls the browser and writes the result. Returns 0 even if the load failed.
 
     Args:
-        arguments: The file that the result goes to.
-        drive: Loads the page once. What goes wrong is in its second argument, with all that was known before.
+        arguments: The file for the result.
+        drive: Loads the page once. Its second argument gets the error, with all that was known before it.
     """
     result = Path(arguments[0])
     job = DriveJob(**json.load(sys.stdin))
@@ -50,7 +50,7 @@ def run(arguments: list[str], drive: Callable[[DriveJob, Drive], None]) -> int:
 
 @contextmanager
 def _last_resort(result: Path, outcome: Drive, limit_s: float) -> Iterator[None]:
-    """Answers for a browser that does not, and ends this process."""
+    """If the browser hangs, writes the result without it and ends this process."""
 
     def give_up() -> None:
         outcome.error, outcome.broken = f"the browser hung: no answer after {limit_s:g} s", True
@@ -67,7 +67,7 @@ def _last_resort(result: Path, outcome: Drive, limit_s: float) -> Iterator[None]
 
 
 def take_marks(outcome: Drive, found: dict[str, float | None]) -> None:
-    """Puts what `MARKS` gave into `outcome`; moments that were never reached stay `None`."""
+    """Puts the result of `MARKS` into `outcome`; a mark that the page did not reach stays `None`."""
     outcome.plt_ms = found.pop("load") or None
     outcome.first_byte_ms = found.pop("first_byte") or None
     outcome.marks = {f"{name}_ms": found[name] for name in sorted(found)}
@@ -80,7 +80,7 @@ _TIMEOUT_S = 10.0
 
 
 def wait_until_idle() -> None:
-    """Returns when the processes below this one used at most 5 % of a core in three tenths of a second."""
+    """Waits until the processes below this one used at most 5 % of a core for 0.3 s, at most 10 s."""
     deadline = time.monotonic() + _TIMEOUT_S
     at_rest, before = 0, _cpu_ticks()
     most = max(1.0, _AT_REST * _WINDOW_S * os.sysconf("SC_CLK_TCK"))
@@ -92,14 +92,14 @@ def wait_until_idle() -> None:
 
 
 def _cpu_ticks() -> int:
-    """Processor time of this process' descendants, clock ticks (proc_pid_stat(5))."""
+    """CPU time of this process's descendants, clock ticks (proc_pid_stat(5))."""
     children: dict[int, list[tuple[int, int]]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _fields(entry / "stat")):
             children.setdefault(int(fields[1]), []).append(
                 (int(entry.name), int(fields[11]) + int(fields[12]))
             )
-    # By its number in this /proc, which may be another PID namespace's.
+    # The number of this process in this /proc, which may be that of another PID namespace.
     total, waiting = 0, [int(Path("/proc/self").readlink().name)]
     while waiting:
         for pid, ticks in children.get(waiting.pop(), []):
@@ -109,7 +109,7 @@ def _cpu_ticks() -> int:
 
 
 def _fields(stat: Path) -> list[str]:
-    """What follows the name, which stands in brackets and may hold anything."""
+    """The fields after the process name, which is in parentheses and may contain anything."""
     try:
         return stat.read_text(errors="replace").rpartition(")")[2].split()
     except OSError:

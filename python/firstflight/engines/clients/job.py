@@ -1,4 +1,4 @@
-"""What the driver is told and what it answers: JSON, so that it can run in a laboratory of its own."""
+"""The driver's job and its result: JSON, so that the driver can run in a laboratory."""
 
 from dataclasses import asdict, dataclass, field
 
@@ -7,31 +7,32 @@ from firstflight.deferred import pydantic
 
 @dataclass(frozen=True)
 class DriveJob:
-    """One page load.
+    """A page load that the driver is to make.
 
     Attributes:
         url: The page.
         browser: Path of the browser.
-        preload: Library that gives the browser's connections TFO.
-        hosts: Every host the page was recorded with; no other name resolves. `None`: all names do.
-        clear_hosts: Those that are asked in the clear, whatever the browser's HSTS list says.
-        favicon: Whether the page has a favicon; without, the browser does not ask for one.
-        expected: URLs that the page is known to ask for; once all have ended there is nothing to wait for.
-        start_ms: When a browser is given up that does not start.
-        timeout_ms: When the load is given up.
-        quiet_ms: After the load event, the page is done when nothing was under way for so long.
-        authority: Certificate of the laboratory's authority; `None`: the page is loaded in the clear.
+        preload: Library that adds TFO to the browser's connections.
+        hosts: Every host that the page was recorded with; no other name resolves. `None`: all names do.
+        clear_hosts: Hosts that are requested without TLS, whatever the browser's HSTS list says.
+        favicon: Whether the page has a favicon; if not, the browser does not request one.
+        expected: URLs that the page is known to request. The driver stops waiting once all have ended.
+        start_ms: Limit for the browser's start, ms.
+        timeout_ms: Limit for the load, ms.
+        quiet_ms: After the load event, the page is done when no request was active for this time, ms.
+        authority: Certificate of the laboratory's authority; `None`: the page is loaded without TLS.
         post_quantum: Whether TLS offers the key share X25519MLKEM768.
-        clock_ms: The time at which the page starts, ms since 1970; `None`: time and chance are the machine's.
-        sandbox: Whether the browser must have its own sandbox; where it cannot, the load fails.
-        har: File for a HAR of the load, if one is wanted.
-        screenshot: File for a picture of the page, if one is wanted.
-        quic: Whether https origins are spoken to over QUIC from the first request on.
-        early_data: Whether safe requests go with the ClientHello of a resumed session.
+        clock_ms: The time that the page sees at its start, ms since 1970. `None`: time and random numbers are
+            not changed.
+        sandbox: Whether the browser must have its own sandbox; if it must and cannot, the load fails.
+        har: File for a HAR of the load; `None`: none is written.
+        screenshot: File for a screenshot of the page; `None`: none is written.
+        quic: Whether https origins are requested over QUIC from the first request on.
+        early_data: Whether safe requests are sent as early data of a resumed session.
         tls12: Whether TLS 1.2 is the newest version.
         partitions: Whether connections and tickets of different sites are kept apart.
-        rtt_ms: Round-trip time of the path.
-        visits: What is asked for in a visit before the load, from which the browser keeps TLS tickets.
+        rtt_ms: Round-trip time of the path, ms.
+        visits: URLs that are requested before the load, to give the browser TLS tickets.
         flags: Further command-line flags of the browser.
     """
 
@@ -60,7 +61,7 @@ class DriveJob:
     flags: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, object]:
-        """The form in which the driver takes it."""
+        """The JSON form that the driver takes."""
         return asdict(self)
 
 
@@ -73,9 +74,9 @@ class Fetch:
     """One request as the browser saw it. Times are ms after navigation start; `None`: did not happen.
 
     Attributes:
-        asked_how: DevTools' word for the initiator's way: `parser`, `script`, `preload`, `other`...
-        asked_by: Files of the initiator's call stack, innermost first; of markup the document.
-        posted: What the request carried, base64 pieces.
+        asked_how: DevTools' type of the initiator: `parser`, `script`, `preload`, `other`...
+        asked_by: Files of the initiator's call stack, innermost first; for markup, the document.
+        posted: The request's body, in base64 pieces.
     """
 
     url: str

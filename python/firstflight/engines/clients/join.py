@@ -1,7 +1,7 @@
-"""Brings together what the laboratory saw of a load and what the browser did.
+"""Combines what the laboratory and the browser reported of a load.
 
-The laboratory says what crossed the wire: connections, bytes, status. The browser says when things happened,
-and what it never sent.
+The laboratory reports what crossed the wire: connections, bytes, status. The browser reports times, and
+requests that were never sent.
 """
 
 import re
@@ -20,11 +20,11 @@ _TIMES = ("queued_ms", "connect_start_ms", "connect_end_ms", "sent_ms", "first_b
 
 
 def join(answer: Answer, drive: Drive, page: Page) -> Answer:
-    """The laboratory's answer with the browser's times.
+    """The laboratory's answer with the browser's times added.
 
     Args:
-        answer: What the laboratory answers.
-        drive: What the driver left.
+        answer: The laboratory's answer.
+        drive: The driver's result.
         page: The page that was loaded.
     """
     indices = _indices(page)
@@ -62,7 +62,7 @@ def in_the_clear(url: str) -> str:
 
 
 def _indices(page: Page) -> dict[str, int]:
-    """Resources by URL, with TLS and without; of several with the same the first."""
+    """Indices of resources by URL, with TLS and without. Of several with the same URL the first counts."""
     indices: dict[str, int] = {}
     for index, resource in enumerate(page.resources):
         indices.setdefault(_bare(resource.url), index)
@@ -71,7 +71,7 @@ def _indices(page: Page) -> dict[str, int]:
 
 
 def _by_url(fetches: Iterable[Fetch]) -> defaultdict[str, deque[Fetch]]:
-    """Requests that may have reached a server, each URL's in the order of being sent."""
+    """Requests that may have reached a server, by URL, in the order in which they were sent."""
     waiting: defaultdict[str, deque[Fetch]] = defaultdict(deque)
     network = (fetch for fetch in fetches if not fetch.cached and fetch.error != BLOCKED)
     for fetch in sorted(network, key=lambda fetch: fetch.sent_ms or fetch.queued_ms):
@@ -83,7 +83,8 @@ def _timed(row: RequestRow, fetches: deque[Fetch], indices: dict[str, int]) -> R
     if not fetches:
         return row
     fetch = fetches.popleft()
-    # A response that no script reads is called aborted; that it arrived, and when, the laboratory knows.
+    # The browser calls a response aborted if no script reads it. The laboratory knows whether it arrived, and
+    # when.
     times = {key: getattr(fetch, key) for key in _TIMES if getattr(fetch, key) is not None}
     reused = {} if fetch.connect_start_ms is not None else {"connect_start_ms": None, "connect_end_ms": None}
     alone = _interleaved(row, fetch, indices)
@@ -91,7 +92,7 @@ def _timed(row: RequestRow, fetches: deque[Fetch], indices: dict[str, int]) -> R
 
 
 def _interleaved(row: RequestRow, fetch: Fetch, indices: dict[str, int]) -> dict[str, object]:
-    """HTTP/2 and 3 interleave responses: which bytes were whose, and whether all came, the browser knows."""
+    """HTTP/2 and 3 interleave responses: only the browser knows the size of each, and if it was complete."""
     if (
         fetch.protocol not in {"h2", "h3"}
         or fetch.error
@@ -103,7 +104,7 @@ def _interleaved(row: RequestRow, fetch: Fetch, indices: dict[str, int]) -> dict
 
 
 def _was_lost(fetch: Fetch) -> bool:
-    """Whether it was to be sent, and no server saw it."""
+    """Whether the browser meant to send it, and no server received it."""
     return fetch.sent_ms is None and fetch.status is None
 
 
@@ -129,7 +130,7 @@ def _initiator(fetch: Fetch, indices: dict[str, int]) -> int | None:
 
 
 def _bare(url: str) -> str:
-    """Without the fragment, which no server sees."""
+    """The URL without its fragment, which is not sent to servers."""
     return url.partition("#")[0]
 
 

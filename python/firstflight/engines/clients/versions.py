@@ -1,4 +1,4 @@
-"""Which clients this machine has, and in which version."""
+"""Finds the clients that are installed on this machine, and their versions."""
 
 import re
 import shutil
@@ -17,10 +17,10 @@ PROGRAMS = {
     "wget2": ("wget2",),
     "curl": ("curl",),
 }
-"""What the program of each client may be called."""
+"""Possible names of each client's program, in the order of preference."""
 
 DRIVERS = {"chromium": "playwright"}
-"""The Python package that a client needs in addition, of the extra `browser`."""
+"""The Python package that a client needs in addition; the extra `browser` installs it."""
 
 _INSTALL_DRIVER = "pip install 'firstflight[browser]'"
 _VERSION = re.compile(r"\d+(\.\d+)+")
@@ -29,14 +29,14 @@ _TIMEOUT_S = 20
 
 @dataclass(frozen=True)
 class Client:
-    """A client.
+    """A client, installed or not.
 
     Attributes:
-        name: What it is called in plans.
+        name: Its name in plans.
         program: Its path; empty when it is not installed.
-        version: Empty also when the program does not say it.
-        lacks: The Python package that it needs and that is not installed; empty when there is none.
-        hint: How to install what is missing; empty when nothing is.
+        version: Its version; empty when it is not installed or the program reports none.
+        lacks: The Python package that it needs and that is not installed; empty when none is missing.
+        hint: How to install what is missing; empty when nothing is missing.
     """
 
     name: str
@@ -47,14 +47,14 @@ class Client:
 
 
 def find_browser(client: str, named: str = "") -> Path:
-    """The browser called `named`, or the system's.
+    """Finds the browser called `named`, or the system's.
 
     Args:
-        client: The client it is to be.
-        named: A path or the name of a program; empty for the first that is installed.
+        client: The client that needs the browser.
+        named: A path or the name of a program; empty: the first one that is installed.
 
     Raises:
-        UsageError: There is none, or the Python package that drives it is missing.
+        UsageError: There is no such browser, or the Python package that drives it is missing.
     """
     found = next(filter(None, map(shutil.which, [named] if named else PROGRAMS[client])), None)
     if found and (package := missing_driver(client)):
@@ -81,11 +81,11 @@ def installed_clients() -> list[Client]:
 
 
 def client_versions(names: Iterable[str], program: str = "") -> dict[str, str]:
-    """Version by name of those of these clients that are installed.
+    """Versions, by name, of those of `names` that are installed.
 
     Args:
         names: The clients.
-        program: Path of the one that is a program; empty: it is on the PATH.
+        program: Path of the program, for the client that is one; empty: look it up in the PATH.
     """
     found = (_look_up(name, program) for name in names)
     return {client.name: client.version for client in found if client.program}
@@ -103,7 +103,7 @@ def _look_up(name: str, program: str = "") -> Client:
 
 
 def ask_version(program: str) -> str:
-    """The version that `program --version` says; empty if it says none."""
+    """The version that `program --version` prints; empty if it prints none."""
     try:
         answer = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False

@@ -1,4 +1,4 @@
-"""What makes the loads of a run: threads of this process, processes of this machine, or a cluster."""
+"""The workers that make the loads of a run: threads of this process, processes, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Workers(Protocol):
-    """Makes loads until none is left, or until it is interrupted."""
+    """Makes loads until none is left or the run is interrupted."""
 
     def calibrate(
         self, paths: Sequence[Path], bias_ms: Mapping[float, float], observer: Observer
@@ -25,19 +25,19 @@ class Workers(Protocol):
         """Measures the empty paths.
 
         Args:
-            paths: Each is measured.
-            bias_ms: What the relay adds, ms, by RTT in ms, where it is known; else it is measured.
-            observer: Is told of paths that are off.
+            paths: The paths to measure.
+            bias_ms: What the relay adds, ms, by RTT in ms. Where it is missing, the engine measures it.
+            observer: Is warned of paths that differ from the plan.
 
         Raises:
             LabError: A laboratory cannot be built, or failed twice.
         """
 
     def machines(self) -> list[Machine]:
-        """What the machines of a cluster are, a worker each; empty for this machine."""
+        """The machine of each worker of a cluster; empty if all loads are made on this machine."""
 
     def make(self, blocks: Iterator[Block], pages: Catalogue, recorder: Recorder) -> None:
-        """Makes every load of `blocks` and gives it to `recorder`; takes blocks only when it needs them.
+        """Makes every load of `blocks` and gives its record to `recorder`. Takes blocks as it needs them.
 
-        On any error or interrupt it stops all that is under way and raises.
+        On any error or interrupt it stops all loads in progress and raises.
         """

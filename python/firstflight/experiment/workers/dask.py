@@ -1,8 +1,9 @@
-"""Loads made by the workers of a Dask cluster: the same tasks as the processes of one machine get.
+"""Loads made by the workers of a Dask cluster, with the same tasks as the processes of one machine.
 
-Only this process writes results. When a worker dies, the scheduler gives its tasks to another; what comes
-back is written down once. An engine that builds laboratories is given one of the worker's `lab` resources for
-each, so that a machine runs as many as it was started with: `dask worker ADDRESS --resources lab=1`.
+Only this process writes results. When a worker dies, the scheduler gives its tasks to another worker; a
+record that arrives twice is written once. A task of an engine that builds laboratories takes one `lab`
+resource of its worker. So a machine runs as many as its worker was started with: `dask worker ADDRESS
+--resources lab=1`.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 LAB = "lab"
-"""The resource of a worker that each laboratory takes one of."""
+"""The worker resource of which each laboratory takes one."""
 
 _CONNECT_S = 10
 _START_HINT = "start one with `dask scheduler`, which prints its address, such as tcp://host:8786"
@@ -59,13 +60,13 @@ class Cluster:
 
     Args:
         address: Of the Dask scheduler, such as `tcp://host:8786`.
-        factory: Makes the engine of each worker.
-        labs: Whether loads are made in laboratories.
-        warn: Told what is dangerous about the connection, and what to do about it.
+        factory: Makes the engine in each worker.
+        labs: Whether the engine builds laboratories.
+        warn: Told of each risk of the connection, and what to do about it.
 
     Raises:
-        UsageError: `distributed` is not installed, the scheduler cannot be reached, it has no worker that can
-            do the work, or a worker has another version of firstflight.
+        UsageError: `distributed` is not installed, the scheduler cannot be reached, it has no worker for
+            these loads, or a worker has another version of firstflight.
     """
 
     def __init__(
@@ -81,13 +82,13 @@ class Cluster:
             raise
 
     def close(self) -> None:
-        """Leaves the cluster; it keeps running."""
+        """Disconnects from the cluster, which keeps running."""
         self._client.close(timeout=_CONNECT_S)
 
     def calibrate(
         self, paths: Sequence[Path], bias_ms: Mapping[float, float], observer: Observer
     ) -> list[Calibration]:
-        """Measures the empty paths, each on some worker.
+        """Measures the empty paths, each on any worker.
 
         Raises:
             LabError: A laboratory cannot be built there, or failed twice.
@@ -112,11 +113,11 @@ class Cluster:
         return calibrations
 
     def machines(self) -> list[Machine]:
-        """What each worker runs on."""
+        """The machine of each worker."""
         return list(self._client.run(describe_machine).values())
 
     def make(self, blocks: Iterator[Block], pages: Catalogue, recorder: Recorder) -> None:
-        """Makes every load of `blocks`; on any error or interrupt cancels what has not begun."""
+        """Makes every load of `blocks`. On any error or interrupt it cancels tasks that have not begun."""
 
         def task(several: tuple[Block, ...]) -> Task:
             folder = recorder.journal.path.parent
@@ -139,7 +140,7 @@ class Cluster:
             raise
 
     def _page(self, pages: Catalogue, name: str, folder: FilePath) -> LoadedPage | Entry:
-        """The page itself where its bodies are not needed, else where it is on the disk that all share."""
+        """The page itself where no bodies are needed; else its location on a disk that all share."""
         if not self._labs:
             found = pages.profile(name, folder)
             return found.open() if isinstance(found, Entry) else found
@@ -161,7 +162,7 @@ class Cluster:
 
 
 class _Sent:
-    """A Dask future whose errors are ours."""
+    """A Dask future whose errors are raised as firstflight's own."""
 
     def __init__(self, future: "Future[Any]", sent: "set[_Sent]") -> None:
         self.future = future
@@ -204,7 +205,7 @@ def _connect(address: str, warn: Callable[[str, str], object]) -> "Client":
 
 
 def _is_exposed(address: str) -> bool:
-    """Whether the connection leaves this machine in the clear; so does one to a host without an address."""
+    """Whether the connection leaves this machine unencrypted. An unknown host counts as remote."""
     from distributed.comm.addressing import (  # noqa: PLC0415 (an extra)
         get_address_host,
         parse_address,
@@ -220,7 +221,7 @@ def _is_exposed(address: str) -> bool:
 
 
 async def _knock(address: str) -> None:
-    """Raises where no scheduler answers; a `Client` that cannot connect is not rid of without noise."""
+    """Raises where no scheduler answers. A `Client` that cannot connect prints warnings later."""
     from distributed.comm.core import connect  # noqa: PLC0415 (an extra)
     from distributed.security import Security  # noqa: PLC0415
 

@@ -1,12 +1,11 @@
-"""Processes of this machine that are sent calls, for work that keeps a core busy.
+"""Worker processes of this machine that execute calls, for work that keeps a core busy.
 
-Each is a Python of its own, `python -m firstflight.experiment.workers.pool`, that reads calls from its
-standard input and ends with it: however this process dies, they go too. Calls and answers are pickles, each
-after its length; only the process that started it can write to its standard input. A Ctrl-C in the terminal
-does not reach them.
+Each is a Python interpreter, `python -m firstflight.experiment.workers.pool`. It reads calls from its
+standard input and ends when that is closed, so it ends however this process dies. Calls and answers are
+pickles, each preceded by its length. Only the process that started a worker can write to its standard input.
+A Ctrl-C in the terminal does not reach the workers.
 
-Not loky (3.7.0, tried): 15 s after its parent was killed, its workers and trackers were still there, idle or
-at work.
+Why not loky (3.7.0, tried): 15 s after its parent was killed, its workers and trackers were still running.
 """
 
 import os
@@ -26,19 +25,19 @@ from firstflight.errors import ExperimentError
 
 _TRIES = 2
 _FEW = 8
-"""Calls that are made before other processes would have started."""
+"""Up to this many calls are made here: they finish before other processes would have started."""
 _AHEAD = 8
-"""Calls under way for each process."""
+"""Calls in progress or waiting, for each process."""
 
 _Asked = TypeVar("_Asked")
 _Answer = TypeVar("_Answer")
 
 
 class Pool:
-    """Processes that are started when there is work, each used by one thread at a time.
+    """Processes that are started when there is work. Each is used by one thread at a time.
 
     Args:
-        jobs: How many.
+        jobs: The number of processes.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -57,12 +56,12 @@ class Pool:
         self._threads.shutdown(cancel_futures=True)
 
     def submit(self, call: Callable[[_Asked], _Answer], asked: _Asked, what: str) -> "Future[_Answer]":
-        """Has `call` made with `asked` by some process.
+        """Executes `call(asked)` in one of the processes.
 
         Args:
-            call: Can be pickled, as can what it takes and gives.
+            call: A function. It, its argument and its result can be pickled.
             asked: Its argument.
-            what: Names the work in the error of a process that dies over it twice.
+            what: Names the work in the error that is raised if a process dies twice during it.
         """
         return self._threads.submit(self._run, call, asked, what)
 
@@ -75,7 +74,7 @@ class Pool:
 
 
 def each(call: Callable[[_Asked], _Answer], several: Sequence[_Asked]) -> Iterator[_Answer]:
-    """What `call` gives for each of `several`, in their order; if they are many, by a process per core."""
+    """The results of `call` for `several`, in their order; if they are many, from one process per core."""
     if len(several) <= _FEW:
         yield from map(call, several)
         return
@@ -90,12 +89,12 @@ def each(call: Callable[[_Asked], _Answer], several: Sequence[_Asked]) -> Iterat
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Worker:
-    """One process; started again if it is killed."""
+    """One process; if it is killed, it is started again."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -106,7 +105,7 @@ class _Worker:
         """Sends a call and waits for its answer.
 
         Raises:
-            ExperimentError: The process died over it, twice.
+            ExperimentError: The process died during the call, twice.
             EngineStoppedError: `stop` was called.
         """
         for _ in range(_TRIES):
@@ -126,7 +125,7 @@ class _Worker:
         )
 
     def stop(self) -> None:
-        """Kills the process and starts no other."""
+        """Kills the process and starts no new one."""
         with self._lock:
             self._stopped = True
             if self._process:
@@ -160,7 +159,7 @@ _LENGTH = struct.Struct("!Q")
 
 
 def main() -> None:
-    """Makes calls until standard input ends. What a call prints goes to stderr."""
+    """Executes calls until standard input ends. What a call prints goes to stderr."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     with suppress(EOFError, BrokenPipeError):

@@ -1,8 +1,8 @@
-"""Loads made by processes of this machine, one per core: for an engine that works rather than waits.
+"""Loads made by processes of this machine, one per core: for an engine that computes rather than waits.
 
-A process, here or on a cluster, is sent tasks. A task holds blocks of one page. Its page is sent with it
-where the engine needs no bodies; otherwise the worker opens it where this machine found it, and checks that
-it is the same.
+A process, on this machine or a cluster, receives tasks. A task holds blocks of one page. If the engine needs
+no bodies, the page is sent with the task. Otherwise the worker opens it at the same place as this machine
+did, and checks that its fingerprint is the same.
 """
 
 import pickle
@@ -26,10 +26,10 @@ from firstflight.observer import Observer
 from firstflight.pages import LoadedPage
 
 BLOCKS_AT_ONCE = 32
-"""Simulated blocks in a task: enough that sending it costs next to nothing."""
+"""Simulated blocks in a task: so many that the cost of sending it does not matter."""
 
 EngineFactory = Callable[[], Engine]
-"""Makes the engine in the process that uses it; can be pickled."""
+"""Makes the engine in the process that uses it. It can be pickled."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Task:
 
     Attributes:
         factory: A pickled `EngineFactory`.
-        pages: The page, or where it is, by its name; of several versions each.
-        blocks: What is to be made.
-        attempts: How often a load was made before, by its order, where it was.
+        pages: The page or its location, by name. If the page has versions: each of them.
+        blocks: The loads to make.
+        attempts: The number of earlier attempts by the order of the load; loads without any are left out.
         keep: As in the plan.
     """
 
@@ -55,17 +55,17 @@ class FutureLike(Protocol):
     """A future of `concurrent.futures` or of Dask."""
 
     def result(self) -> list[JournalLine]:
-        """What the task gave."""
+        """The result of the task."""
 
     def add_done_callback(self, call: Callable[..., object]) -> None:
         """Calls `call` with the future once it has ended."""
 
 
 def run_task(task: Task) -> list[JournalLine]:
-    """Makes the blocks.
+    """Makes the loads of a task.
 
     Raises:
-        PageInputError: The page is not where it was, or another.
+        PageInputError: The page is no longer there, or its fingerprint differs.
     """
     engine = engine_of(task.factory)
     results: list[JournalLine] = []
@@ -83,7 +83,7 @@ def run_task(task: Task) -> list[JournalLine]:
 
 
 def tasks(blocks: Iterable[Block], most: int, make: Callable[[tuple[Block, ...]], Task]) -> Iterator[Task]:
-    """Puts blocks of the same page that follow each other into tasks of at most so many blocks."""
+    """Groups consecutive blocks of the same page into tasks of at most `most` blocks."""
     for _, same in groupby(blocks, key=lambda block: block.loads[0].page):
         while several := tuple(islice(same, most)):
             yield make(several)
@@ -92,12 +92,12 @@ def tasks(blocks: Iterable[Block], most: int, make: Callable[[tuple[Block, ...]]
 def distribute(
     waiting: Iterator[Task], submit: Callable[[Task], FutureLike], room: Callable[[], int], recorder: Recorder
 ) -> None:
-    """Sends tasks and writes down what comes back, in this thread, until all is done.
+    """Submits tasks and writes their records, in this thread, until all are done.
 
     Args:
-        waiting: What is to be done; taken only as room is made.
-        submit: Sends one.
-        room: How many may be under way now.
+        waiting: The tasks; one is taken only when it can be submitted.
+        submit: Submits a task.
+        room: Returns how many tasks may be in progress now.
         recorder: Takes the records.
     """
     finished: SimpleQueue[FutureLike] = SimpleQueue()
@@ -119,7 +119,7 @@ def distribute(
 
 @lru_cache(8)
 def engine_of(factory: bytes) -> Engine:
-    """The engine of this process."""
+    """The engine of this process, made on the first call."""
     make: EngineFactory = pickle.loads(factory)
     return make()
 
@@ -134,7 +134,7 @@ class Processes:
 
     Args:
         factory: Makes the engine of each process.
-        jobs: How many processes.
+        jobs: The number of processes.
     """
 
     def __init__(self, factory: EngineFactory, jobs: int) -> None:
@@ -148,11 +148,11 @@ class Processes:
         return calibrate(self._factory(), paths, bias_ms, observer)
 
     def machines(self) -> list[Machine]:
-        """None but this one."""
+        """Empty: all loads are made on this machine."""
         return []
 
     def make(self, blocks: Iterator[Block], pages: Catalogue, recorder: Recorder) -> None:
-        """Makes every load of `blocks`; on any error or interrupt kills the processes."""
+        """Makes every load of `blocks`. On any error or interrupt it kills the processes."""
         factory = pickle.dumps(self._factory)
 
         def task(several: tuple[Block, ...]) -> Task:

@@ -1,10 +1,11 @@
-"""Loads made in this process, each block in one thread: for an engine that waits, or a few loads.
+"""Loads made in this process, each block in one thread: for an engine that mostly waits, or a few loads.
 
-How many at a time: with a number, that many. With `auto`: start with one per core. After every round (as
-many loads as are under way at a time, each with its relay on time with room to spare) add one, up to four per
-core and 16, if the CPU was less than 60 % busy. When a relay was late, or the CPU more than 85 % busy, halve.
-Loads mostly wait, so many fit on a core; but what they share must not show in what they measure. Where a load
-keeps cores busy (a browser's does), `auto` never makes more of them than there are cores for.
+A number as `jobs` is the number of blocks at a time. With `auto` it starts with one per core, and changes. A
+round is as many loads as are made at a time, whose relays were on time with a margin. After a round with the
+CPU less than 60 % busy it grows by one, up to four per core and at most 16. When a relay was late, or the CPU
+more than 85 % busy, it is halved. Loads mostly wait, so many fit on a core, but they must not disturb each
+other's measurements. Where a load keeps cores busy (a browser), `auto` never makes more loads than there are
+cores for.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from firstflight.model.path import Path
 from firstflight.observer import Observer
 
 LOOK_S = 0.25
-"""How often the main thread wakes up: a signal that the system gave to another thread does not wake it."""
+"""How often the main thread wakes up, s. A signal that was delivered to another thread does not wake it."""
 
 
 class Taker(Protocol):
-    """Takes what was made, from several threads, as `experiment.recorder.Recorder` does."""
+    """Takes records from several threads, as `experiment.recorder.Recorder` does."""
 
     def attempts(self, planned: PlannedLoad) -> int:
-        """How often a load was made before."""
+        """How many attempts a load had."""
 
     def add(self, record: Record) -> None:
-        """Takes one attempt; an error ends all that is under way."""
+        """Takes the record of one attempt; if it raises, all loads in progress are stopped."""
 
 
 class Threads:
@@ -45,7 +46,7 @@ class Threads:
 
     Args:
         engine: Makes the loads.
-        limit: How many at a time.
+        limit: Decides how many blocks are made at a time.
     """
 
     def __init__(self, engine: Engine, limit: ConcurrencyLimit) -> None:
@@ -59,11 +60,11 @@ class Threads:
         return calibrate(self._engine, paths, bias_ms, observer)
 
     def machines(self) -> list[Machine]:
-        """None but this one."""
+        """Empty: all loads are made on this machine."""
         return []
 
     def make(self, blocks: Iterator[Block], pages: Catalogue, recorder: Taker) -> None:
-        """Makes every load of `blocks`; on any error or interrupt stops all that is under way."""
+        """Makes every load of `blocks`. On any error or interrupt it stops all loads in progress."""
         feed = _Feed(blocks)
         with ThreadPoolExecutor(self._limit.most, thread_name_prefix="load") as pool:
             try:
@@ -106,7 +107,7 @@ class Threads:
 
 
 class _Feed:
-    """Hands out blocks to threads, each once."""
+    """Hands out each block once. Thread-safe."""
 
     def __init__(self, blocks: Iterator[Block]) -> None:
         self._blocks = blocks
@@ -120,18 +121,18 @@ class _Feed:
 _MOST = 16
 _BUSY, _TOO_BUSY = 0.60, 0.85
 _ROOM = 0.5
-"""Room to spare: the 99th percentile of a relay's lateness is below this share of the bound."""
+"""The margin: the 99th percentile of a relay's lateness must be below this share of the bound."""
 
 
 class ConcurrencyLimit:
-    """Admits blocks; `note` tells it how their loads went.
+    """Limits how many blocks are made at a time, and adapts the limit with `auto`.
 
     Args:
-        jobs: A number, or `auto`.
-        late_bound_ms: Lateness at which a load is marked, ms.
-        busy: Gives the share of CPU time in use since it was last called, 0 to 1.
+        jobs: A fixed number, or `auto`.
+        late_bound_ms: A load whose relay was later than this is marked as late, ms.
+        busy: Returns the share of CPU time in use since its last call, 0 to 1.
         cores: CPU cores available.
-        cores_per_load: Cores that a load keeps busy; 0 for one that mostly waits.
+        cores_per_load: Cores that a load keeps busy; 0 for a load that mostly waits.
     """
 
     def __init__(
@@ -155,27 +156,27 @@ class ConcurrencyLimit:
         self._change = threading.Condition()
 
     def acquire(self) -> bool:
-        """Waits for a free slot; `False` once `close` was called."""
+        """Waits for a free slot; returns `False` once `close` was called."""
         with self._change:
             self._change.wait_for(lambda: self._closed or self._taken < self.open)
             self._taken += 1
             return not self._closed
 
     def release(self) -> None:
-        """Gives a slot back."""
+        """Frees a slot."""
         with self._change:
             self._taken -= 1
             self._change.notify_all()
 
     def note(self, record: Record) -> None:
-        """Learns from a load that was made in a slot."""
+        """Adapts the limit to the record of a load."""
         with self._change:
             if self.adapts:
                 self._adapt(record)
                 self._change.notify_all()
 
     def close(self) -> None:
-        """Admits no further block."""
+        """Stops handing out slots."""
         with self._change:
             self._closed = True
             self._change.notify_all()
@@ -201,7 +202,7 @@ class ConcurrencyLimit:
 
 
 def cpu_share() -> Callable[[], float]:
-    """A function that gives the share of CPU time in use since its last call; 0 if unknown."""
+    """Returns a function that gives the share of CPU time in use since its last call; 0 if unknown."""
     before = _cpu_times()
 
     def since() -> float:
@@ -217,7 +218,7 @@ def cpu_share() -> Callable[[], float]:
 def _cpu_times() -> tuple[int, int]:
     """Idle and total jiffies of all cores since boot (proc_stat(5)).
 
-    Niced tasks count as idle: they yield to loads, and among them are those that keep processors awake.
+    Time of niced tasks counts as idle: they give way to loads. Tasks that keep processors awake are niced.
     """
     try:
         fields = [int(field) for field in FilePath("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]

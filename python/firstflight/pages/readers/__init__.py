@@ -1,6 +1,6 @@
 """Readers of recordings, one module per format.
 
-A new format is a module here, with a function `open_name(path, url)`, and a row of `FORMATS`.
+To add a format, write a module here with a function `open_name(path, url)`, and add a row to `FORMATS`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from firstflight.model.page import LoadedPage
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of recordings, and how one is recognised.
+    """A format of recordings, and how it is recognised.
 
     Attributes:
-        reader: Module in this package and function, `module:function`. Imported when there is something to
-            read.
-        endings: How names of its files end, lower case; none if it is no file.
-        members: Patterns of names that only a directory of this format holds; none if it is no directory.
+        reader: Module in this package and function, `module:function`. The module is imported on first use.
+        endings: Suffixes of its files, lower case; empty if it is not a file.
+        members: Patterns of names that only a directory of this format contains; empty if it is not a
+            directory.
     """
 
     reader: str
@@ -30,16 +30,16 @@ class Format:
     members: tuple[str, ...] = ()
 
     def matches(self, path: Path) -> bool:
-        """Whether the file or directory at `path` is of this format, by its name or its members' names."""
+        """Whether the file or directory at `path` has this format, by its name or its members' names."""
         if path.is_file():
             return bool(self.endings) and path.name.lower().endswith(self.endings)
         return path.is_dir() and any(next(path.glob(name), None) is not None for name in self.members)
 
     def open(self, path: Path, url: str = "") -> list[LoadedPage]:
-        """The page of the recording at `path` that begins at `url`; without `url`, what the format gives.
+        """The page that begins at `url` in the recording at `path`; without `url`, the format's default.
 
         Raises:
-            PageInputError: The recording is damaged, or holds no such page.
+            PageInputError: The recording is damaged, or has no such page.
         """
         module, _, function = self.reader.partition(":")
         found: LoadedPage | list[LoadedPage]
@@ -55,7 +55,7 @@ HARS_IN_FOLDERS = (
     "*.har",
     "*.har.gz",
 )
-"""Where sitespeed.io, browsertime and people put HARs: patterns in the order in which they are looked for."""
+"""Where sitespeed.io, browsertime and people put HARs: patterns, in the order in which they are tried."""
 
 FORMATS = (
     Format("har:open_har", endings=(".har", ".har.gz")),
@@ -76,11 +76,11 @@ _BEGINNINGS = ((b"PK\x03\x04", "webpagetest:open_agent"), (b"WARC/", "warc:open_
 _MOST_LOOKED_AT = 1 << 12
 _JSON = Format("json_file:open_json")
 MIRROR = Format("mirror:open_mirror")
-"""What a directory is that no other format matches."""
+"""The format of a directory that no other format matches."""
 
 
 def by_content(path: Path) -> Format:
-    """The format of the file at `path`, whatever its name; if no other, JSON, whose reader tells which."""
+    """The format of the file at `path` by its content; if unknown, JSON, whose reader finds out more."""
     with path.open("rb") as file:
         begins = file.read(5)
     if begins.startswith(b"\x1f\x8b"):
@@ -94,9 +94,9 @@ def by_content(path: Path) -> Format:
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a tool recorded what is at `path`; not so a mirror, a profile, a list, or what is not there.
+    """Whether `path` is the recording of a tool. Mirrors, profiles, lists and missing files are not.
 
-    A look at the beginning of a JSON file has to do: a profile is JSON, too.
+    Of a JSON file only the beginning is read, to distinguish it from a profile.
     """
     if path.is_dir():
         return format_of(path) is not None
@@ -118,5 +118,5 @@ def _is_profile(path: Path) -> bool:
 
 
 def format_of(path: Path) -> Format | None:
-    """The format of the recording at `path`; None for a mirror, and for what is no recording."""
+    """The format of the recording at `path`; `None` for a mirror, and for what is not a recording."""
     return next((found for found in FORMATS if found.matches(path)), None)

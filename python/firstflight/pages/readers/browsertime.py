@@ -1,8 +1,8 @@
-"""Folders with HARs: what sitespeed.io and browsertime leave, or a folder of several loads of a page.
+"""Folders with HARs, from sitespeed.io or browsertime, or with several loads of a page.
 
-sitespeed.io: `pages/NAME/data/browsertime.har` of each page; browsertime: `browsertime.har`. Each has all
-runs of a page. Of a folder with several HARs of one page each is a run. Pages are told apart by the URL that
-they begin with; of each the median run is taken (`runs.py`).
+sitespeed.io writes `pages/NAME/data/browsertime.har` for each page, browsertime `browsertime.har`. Each has
+all runs of a page. In a folder with several HARs of one page, each HAR is a run. Pages are distinguished by
+their first URL. For each page the median run is used (`runs.py`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class _Load:
 
 
 def open_folder(path: Path, url: str = "") -> list[LoadedPage]:
-    """The pages of the HARs in the folder `path`, each its median run; with `url`, that page alone.
+    """The median run of each page in the HARs of the folder `path`; with `url`, that page alone.
 
     Raises:
-        PageInputError: A HAR is damaged, they are too many, or none has such a page.
+        PageInputError: A HAR is damaged, there are too many, or none has such a page.
     """
     loads = _loads(path)
     if url and normal_url(url) not in loads:
@@ -52,7 +52,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _loads(path: Path) -> dict[str, list[_Load]]:
-    """All runs of each page, by the URL that it begins with, in order."""
+    """All runs of each page, by its first URL, in order."""
     loads: dict[str, list[_Load]] = {}
     for file in _files(path):
         log = read_har(file)

@@ -1,11 +1,11 @@
-"""Requests as Chromium's own instruments report them, and the HAR entries that they are.
+"""Requests in Chromium's own logs, and their form as HAR entries.
 
-The DevTools protocol's log and the performance trace write the same request in other words; the net log knows
-less of the page and more of the connections. Each reader fills in a `ChromeRequest`; what a HAR says of it is
-written here alone, so that three logs of one visit give one page.
+The DevTools protocol's log and the performance trace describe the same request in different words. The net
+log has less about the page and more about connections. Each reader fills in a `ChromeRequest`. Only this
+module writes their HAR entries, so that three logs of one visit give the same page.
 
-Phases as Chrome's own HAR export has them (front_end/models/har/Log.ts): from the moment the page asked
-(`asked_s`), `blocked` up to the first phase, then DNS, TCP with TLS, sending, waiting, receiving.
+Phases are those of Chrome's own HAR export (front_end/models/har/Log.ts). They start when the page queued the
+request (`asked_s`): `blocked` up to the first phase, then DNS, TCP with TLS, sending, waiting, receiving.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from firstflight.pages.fields import size_of, status_line, value_of
 from firstflight.pages.readers.har_entry import Node, node, nodes, number, positive, text
 
 _LATEST_MS = 4e12
-"""Some time in 2096: a clock beyond it is damaged."""
+"""A time in 2096; a clock with a later time is damaged."""
 
 _MOST_CERTIFICATES = 10
 
 
 @dataclass(slots=True)
 class ChromeRequest:
-    """One request, and what became of it.
+    """One request and its result.
 
     Attributes:
-        url: As asked for.
-        method: Of HTTP.
-        asked_s: When the page asked, s of Chromium's monotonic clock.
+        url: The requested URL.
+        method: The HTTP method.
+        asked_s: When the page queued it, s of Chromium's monotonic clock.
         kind: DevTools' resource type.
-        initiator: As the DevTools protocol writes it.
-        priority: The first one.
-        render_blocking: As the protocol or the trace writes it.
-        fields: Of the request, as sent.
-        sent_body_bytes: Of the request's body.
-        answer: The protocol's `Network.Response`, or what a trace has of it.
-        answer_fields: Of the response, as it came.
+        initiator: In the form of the DevTools protocol.
+        priority: Its first priority.
+        render_blocking: In the form of the protocol or the trace.
+        fields: Header fields of the request, as sent.
+        sent_body_bytes: Length of the request's body.
+        answer: The protocol's `Network.Response`, or the part of it in a trace.
+        answer_fields: Header fields of the response, as received.
         timing: The protocol's `Network.ResourceTiming`: `requestTime` in s, all else in ms after it.
-        body_bytes: Of the response, as encoded, without header and framing; None where not known.
-        received_bytes: On the wire, header and body; None where not known.
-        decoded_bytes: Of the body; None where not known.
-        ended_s: When the last byte came, s of the same clock; None: the answer did not end.
+        body_bytes: Length of the response's body as encoded, without framing; `None`: not known.
+        received_bytes: Bytes on the wire, header and body; `None`: not known.
+        decoded_bytes: Length of the decoded body; `None`: not known.
+        ended_s: When the last byte came, s of the same clock; `None`: the response did not end.
         failed: Why it failed, or empty.
         cached: Whether a cache or a service worker answered.
-        cpu_ms: Time that the main thread spent on it; None where not recorded.
-        navigates: Whether the main frame asked for a document of its own.
-        body: Of the response, decoded; None where not kept.
-        served_body: As it was on the wire; None where not kept.
-        certificates: The server's, in PEM.
+        cpu_ms: Main-thread time spent on it; `None`: not recorded.
+        navigates: Whether the main frame requested it as its document.
+        body: The response's decoded body; `None`: not kept.
+        served_body: The response's body as on the wire; `None`: not kept.
+        certificates: The server's certificates, in PEM.
     """
 
     url: str
@@ -78,10 +78,10 @@ class ChromeRequest:
     certificates: object = None
 
     def received(self, whole_bytes: float | None) -> None:
-        """Takes in what came in all, header and body; None where not known.
+        """Stores how many bytes came in all, header and body; `None`: not known.
 
-        The answer says how much had come when its header was complete, with what had come of the body by
-        then. A compressed header is no longer than HTTP/1.1 writes it.
+        The response has the number of bytes when its header was complete, including the part of the body so
+        far. A compressed header is not longer than in HTTP/1.1.
         """
         if whole_bytes is None:
             return
@@ -94,11 +94,11 @@ class ChromeRequest:
         self.body_bytes = min(self.body_bytes, self.received_bytes)
 
     def entry(self, page: str, epoch_ms: float) -> Node:
-        """Its entry in a HAR.
+        """The request as an entry of a HAR.
 
         Args:
             page: Name of the page that it belongs to.
-            epoch_ms: Added to the monotonic clock it gives ms since 1970.
+            epoch_ms: Difference of ms since 1970 and the monotonic clock, ms.
         """
         phases = self._phases()
         is_answered = not self.failed and not self._is_internal()
@@ -145,7 +145,7 @@ class ChromeRequest:
         }
 
     def _is_internal(self) -> bool:
-        """Whether the browser redirected itself, as HSTS has it: nothing was asked over the network."""
+        """Whether the browser redirected itself, as with HSTS: then nothing was sent over the network."""
         return value_of(self.answer_fields, "non-authoritative-reason") != "" and not positive(
             self.answer, "encodedDataLength"
         )
@@ -158,7 +158,7 @@ class ChromeRequest:
         return {**content, **text_of, "_served": self.served_body}
 
     def _phases(self) -> dict[str, float]:
-        """ms, -1 for what did not happen; without `receive`."""
+        """Durations of the phases except `receive`, ms; -1 for a phase that did not happen."""
         at = {key: found for key in self.timing if (found := number(self.timing, key)) is not None}
         began_s = at.get("requestTime")
         if not began_s:
@@ -193,7 +193,7 @@ def _length(at: dict[str, float], phase: str) -> float:
 
 
 def _counted(phase: tuple[str, float]) -> float:
-    """What a phase adds to the whole: TLS is a part of `connect`."""
+    """The part of the whole that a phase adds: TLS is contained in `connect`."""
     name, length = phase
     return 0.0 if name == "ssl" else max(length, 0.0)
 
@@ -204,7 +204,7 @@ def _connection(answer: Node) -> str:
 
 
 def certificate_bytes(chain: object) -> int:
-    """Length of certificates in PEM, as DER has them."""
+    """Length of PEM certificates in DER form."""
     texts = [item for item in chain if isinstance(item, str)] if isinstance(chain, list) else []
     lines = (line for item in texts[:_MOST_CERTIFICATES] for line in item.splitlines() if "-----" not in line)
     return sum(len(line.strip().rstrip("=")) for line in lines) * 3 // 4
@@ -216,7 +216,7 @@ def listed(fields: list[tuple[str, str]]) -> list[Node]:
 
 
 def fields_of(headers: object) -> list[tuple[str, str]]:
-    """Header fields of the protocol, an object whose repeated fields are joined by newlines; or of a list."""
+    """Header fields from the protocol's object, in which newlines join repeated fields, or from a list."""
     if isinstance(headers, dict):
         return [(name, value) for name, value in headers.items() if isinstance(value, str)]
     if isinstance(headers, list):
@@ -225,16 +225,16 @@ def fields_of(headers: object) -> list[tuple[str, str]]:
 
 
 def iso_time(epoch_ms: float) -> str:
-    """A time as ISO 8601 writes it, to the microsecond."""
+    """A time in ISO 8601, with microseconds."""
     return datetime.fromtimestamp(min(max(epoch_ms, 0.0), _LATEST_MS) / 1000, UTC).isoformat()
 
 
 def split_pages(requests: list[ChromeRequest]) -> list[list[ChromeRequest]]:
-    """The requests of each page, in the order in which they were asked for.
+    """The requests of each page, in the order in which they were queued.
 
-    A page begins where its main frame asks for a document that the page before did not ask for. One that
-    loads itself again, as a challenge does before it lets a browser in, is a part of its visit; logs that do
-    not say who navigated (traces, net logs) show that by the document's URL, which stays.
+    A page begins when its main frame requests a document that the page before did not request. A document
+    that loads itself again, such as a challenge for browsers, belongs to the same visit. Logs without the
+    initiator of a navigation (traces, net logs) show this by the document's URL, which is the same.
     """
     pages: list[list[ChromeRequest]] = []
     document, known = "", set[str]()
@@ -252,7 +252,7 @@ def split_pages(requests: list[ChromeRequest]) -> list[list[ChromeRequest]]:
 
 
 def _is_by(request: ChromeRequest, page: set[str]) -> bool:
-    """Whether a file of the page asked, whose URLs are given, or a redirect of its own document led there."""
+    """Whether a file of `page`, a set of URLs, made the request, or its document's redirect led to it."""
     urls = {text(frame, "url") for frame in nodes(node(request.initiator, "stack"), "callFrames")}
     asking = {url.partition("#")[0] for url in (*urls, text(request.initiator, "url")) if url}
     return text(request.initiator, "type") == "redirect" or not page.isdisjoint(asking)
@@ -262,9 +262,10 @@ def log_of(requests: list[ChromeRequest], loads_s: list[float], epoch_ms: float)
     """The log of a HAR: a page for each navigation.
 
     Args:
-        requests: All that was asked for.
-        loads_s: When load events fired, s of the same clock; a page's own is the last before the next page.
-        epoch_ms: Added to the monotonic clock it gives ms since 1970.
+        requests: All requests.
+        loads_s: When load events fired, s of the same clock. A page's load event is the last before the next
+            page.
+        epoch_ms: Difference of ms since 1970 and the monotonic clock, ms.
     """
     pages, entries = [], []
     visits = split_pages(requests)

@@ -1,8 +1,9 @@
 """Logs of the DevTools protocol: the events of a visit as Chrome sent them, in a JSON list.
 
-Lighthouse saves them as `*.devtoolslog.json`, wptagent as `devtools.json`, Selenium as its performance log
-(where each message is a string of JSON), the protocol monitor of DevTools with what was sent between them.
-https://chromedevtools.github.io/devtools-protocol/tot/Network/ has what the events say. Bodies are not in it.
+Lighthouse saves them as `*.devtoolslog.json`, wptagent as `devtools.json`. Selenium saves them as its
+performance log, with each message as a JSON string. The protocol monitor of DevTools saves them with its
+commands. Events are described at https://chromedevtools.github.io/devtools-protocol/tot/Network/. The logs
+have no bodies.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from firstflight.pages.readers.har import page_of_log
 from firstflight.pages.readers.har_entry import Node, node, number, positive, read_json, text
 
 _CONTINUES = 4
-"""Most hops of a redirect whose header fields wait for their request."""
+"""The most hops of a redirect whose header fields are kept until their request arrives."""
 
 
 def is_devtools_log(document: object) -> bool:
-    """Whether it is a list with an event of the protocol's `Network` in it."""
+    """Whether it is a list that contains an event of the protocol's `Network`."""
     events = _messages(document) if isinstance(document, list) else []
     return any(text(event, "method").startswith("Network.") for event in events)
 
@@ -46,10 +47,10 @@ def open_devtools_log(document: object, path: Path, url: str) -> LoadedPage:
 
 
 def open_lighthouse(path: Path, url: str = "") -> LoadedPage:
-    """The page at `url` in the log among the artifacts of Lighthouse in the folder `path` (`-G`).
+    """The page at `url` in the log in the folder `path` of Lighthouse's artifacts (`-G`).
 
     Raises:
-        PageInputError: There are several logs, or what is wrong with the one.
+        PageInputError: There are several logs, or the log cannot be read as a page.
     """
     found = sorted({*path.glob("*.devtoolslog.json"), *path.glob("*.devtoolslog.json.gz")})
     if len(found) > 1:
@@ -60,7 +61,7 @@ def open_lighthouse(path: Path, url: str = "") -> LoadedPage:
 
 
 def _messages(document: object) -> list[Node]:
-    """The events, taken out of the strings that Selenium puts them in."""
+    """The events; those that Selenium put into strings are decoded."""
     events = document if isinstance(document, list) else []
     return [_event(event) for event in events if isinstance(event, dict)]
 
@@ -79,7 +80,7 @@ def _event(event: Node) -> Node:
 
 
 class _Visit:
-    """Requests by their id while they are under way; a redirect is a request of its own under the same id."""
+    """Active requests by their id. A redirect is another request with the same id."""
 
     def __init__(self) -> None:
         self.loads_s: list[float] = []
@@ -95,7 +96,7 @@ class _Visit:
         return [*self._done, *self._now.values()]
 
     def note(self, event: str, params: Node) -> None:
-        """Takes one event in."""
+        """Takes one event."""
         name = text(params, "requestId")
         request = self._now.get(name)
         match event:
@@ -153,7 +154,7 @@ class _Visit:
         self._settle(name)
 
     def _extra(self, waiting: dict[str, list[Node]], name: str, params: Node) -> None:
-        """Header fields as they were on the wire: they may come before what they belong to."""
+        """Stores the header fields as they were on the wire. They may come before what they belong to."""
         queue = waiting.setdefault(name, [])
         if len(queue) < _CONTINUES:
             queue.append(params)

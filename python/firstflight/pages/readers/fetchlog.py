@@ -1,8 +1,8 @@
 """The log that the course's patched Chrome writes with `--stats` (`Paper.fetchlog/*`, `client/*/*`).
 
-Sections `<stats>`, `<resolves>`, `<transactions>`, `<responses>` and `<queries>` in any order; between them,
-and in the midst of histograms, the browser's own complaints, which are passed over. Of a histogram only the
-count and mean are kept.
+Sections `<stats>`, `<resolves>`, `<transactions>`, `<responses>` and `<queries>` are in any order. Messages
+of the browser between them, and even within histograms, are ignored. Of a histogram only the count and mean
+are kept.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """One name lookup; `error` is 0 when it answered, 1 when only the (empty) cache was asked."""
+    """One name lookup; `error` is 0 if it succeeded, 1 if only the (empty) cache was queried."""
 
     start_ms: float
     end_ms: float
@@ -55,7 +55,7 @@ class Resolve:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Status line and type of one answer; `redirect` is where it sends the browser, or empty."""
+    """Status line and type of one response; `redirect` is its target, or empty."""
 
     status: int
     mime: str
@@ -81,7 +81,7 @@ class FetchLog:
         stats: Counters `c:name` and timers `t:name`, by name without the prefix.
         resolves: Name lookups, in the log's order.
         transactions: HTTP transactions, in the order they ended.
-        responses: Answers, in the order of the transactions.
+        responses: Responses, in the order of the transactions.
         histograms: Those with at least one sample, by name.
     """
 
@@ -107,10 +107,10 @@ def parse_fetchlog(text: str, *, place: str = "fetch log") -> FetchLog:
 
     Args:
         text: The whole log.
-        place: Named in errors, e.g. the file.
+        place: The name in errors, e.g. the file.
 
     Raises:
-        PageInputError: A section does not end, a row cannot be read, or there are no transactions.
+        PageInputError: A section does not end, a row cannot be parsed, or there are no transactions.
     """
     log = FetchLog()
     for number, section, line in _rows(text, place):
@@ -128,7 +128,7 @@ def parse_fetchlog(text: str, *, place: str = "fetch log") -> FetchLog:
 
 
 def _rows(text: str, place: str) -> Iterator[tuple[int, str, str]]:
-    """Line number, section and text of each row; the lines outside sections belong to section ''."""
+    """Line number, section and text of each row; lines outside sections have section ''."""
     section = ""
     for number, line in enumerate(text.split("\n"), start=1):
         name = line.strip().strip("</>")
@@ -138,7 +138,7 @@ def _rows(text: str, place: str) -> Iterator[tuple[int, str, str]]:
             section = ""
         elif line.strip() and not line.startswith(_HEADER):
             yield number, section, line
-    # The histograms come last: a log that ends within them has all that is needed.
+    # Histograms come last. A log that ends within them has everything that is needed.
     if section not in ("", "queries"):
         hint = "fetch the page again: the browser stopped early"
         raise PageInputError(f"{place}: section <{section}> does not end", hint)
@@ -169,7 +169,7 @@ def _response(log: FetchLog, line: str) -> None:
     status, mime, charset, rest = (part.strip() for part in line.split("|", maxsplit=3))
     url, redirect = rest.rsplit(" -> ", maxsplit=1)
     target = "" if redirect == "nil" else redirect
-    # A server may send any phrase; without a redirect the browser took the body, so it was a 200.
+    # The status phrase may be anything. Without a redirect the browser used the body, so the status was 200.
     code = _STATUS.get(status.lower(), 302 if target else 200)
     log.responses.append(Response(code, mime, charset, url, target))
 

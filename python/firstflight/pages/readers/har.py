@@ -1,6 +1,6 @@
 """HAR files (HTTP Archive 1.2, http://www.softwareishard.com/blog/har-12-spec/), gzipped or not.
 
-They hold the requests of one or more pages, with times, and with bodies where the tool kept them.
+They have the requests of one or more pages with times, and bodies if the tool kept them.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ def open_har(path: Path, url: str = "") -> LoadedPage:
     """Reads the page at `url` from the HAR at `path`; without `url`, the first.
 
     Raises:
-        PageInputError: The file is no HAR, or no page can be made of it.
+        PageInputError: The file is not a HAR, or has no page that can be loaded.
     """
     return page_of_log(read_har(path), path, f"HAR {path.name}", url)
 
 
 def page_of_log(log: Node, path: Path, source: str, url: str = "") -> LoadedPage:
-    """The page at `url` in the log of a HAR, or in what another reader made one of; without `url`, the first.
+    """The page at `url` in the log of a HAR or the equivalent from another reader; without `url`, the first.
 
     Args:
-        log: Its `pages` and `entries`.
-        path: What was read, named in errors.
-        source: Where the page comes from, as the page itself is to name it.
-        url: Where the page begins.
+        log: The HAR's log, with `pages` and `entries`.
+        path: The file, named in errors.
+        source: The source that the page is to state.
+        url: The first URL of the page.
 
     Raises:
         PageInputError: There is no such page, or it cannot be loaded.
@@ -58,7 +58,7 @@ def page_of_log(log: Node, path: Path, source: str, url: str = "") -> LoadedPage
 
 
 def page_of(chosen: Chosen, path: Path, source: str) -> LoadedPage:
-    """The page of a HAR that was chosen; arguments and errors as `page_of_log`."""
+    """The page for a chosen part of a HAR; arguments and errors as `page_of_log`."""
     notes = Counter[str]()
     entries, on_load_ms = _exchanges(chosen, path, notes)
     loaded = timed_page(entries, on_load_ms, source, notes, _link(chosen.page))
@@ -72,9 +72,9 @@ def timed_page(
     notes: Counter[str],
     link: Link | None = None,
 ) -> LoadedPage:
-    """The page of `exchanges`, in order of their start, whose load event came `on_load_ms` after it began.
+    """The page of `exchanges`, which are in order of their start; its load event came at `on_load_ms`.
 
-    `link`: what they crossed, where that is known.
+    `link`: the link that they crossed; `None`: not known.
 
     Raises:
         PageInputError: The page cannot be loaded.
@@ -91,7 +91,7 @@ def timed_page(
 
 
 def _link(page: Node) -> Link | None:
-    """The link that WebPageTest notes for a page; None where it is not noted, or has no rate."""
+    """The link that WebPageTest recorded for a page; `None` if it is missing or has no rate."""
     names = (("_latency_rtt_ms", "_latency"), ("_bwDown_kbps", "_bwDown"), ("_bwUp_kbps", "_bwUp"))
     rtt_ms, down, up = (positive(page, now) or positive(page, before) for now, before in names)
     if rtt_ms is None or not down or not up:
@@ -100,15 +100,15 @@ def _link(page: Node) -> Link | None:
 
 
 def entries_of_har(path: Path, notes: Counter[str], url: str = "") -> tuple[list[Exchange], float | None]:
-    """A page's entries from its document on, and its load event, ms since it began.
+    """A page's entries from its document on, and its load event, ms since the page began.
 
     Args:
         path: The HAR.
-        notes: Counts what is left out, by reason.
-        url: Where the page begins; without it, the first page.
+        notes: Counts of what is left out, by reason.
+        url: The first URL of the page; empty: the first page.
 
     Raises:
-        PageInputError: The file is no HAR, or has no such page.
+        PageInputError: The file is not a HAR, or has no such page.
     """
     return _exchanges(choose(read_har(path), path, url), path, notes)
 
@@ -134,9 +134,9 @@ def _began_ms(page: Node, own: list[Node]) -> float:
 def _entries(
     own: list[Node], began: float, on_load_ms: float, store: BodyStore, notes: Counter[str]
 ) -> list[Exchange]:
-    """The entries in order of their start; one without a time comes where it stands in the file.
+    """The entries in order of their start; an entry without a time keeps its position in the file.
 
-    A request that never had an answer, and that the load event may have waited for, is among them.
+    A request without a response is included if the load event may have waited for it.
     """
     entries: list[Exchange] = []
     for raw in own:
@@ -153,7 +153,7 @@ def _entries(
 
 
 def _with_connections(entries: list[Exchange]) -> list[Exchange]:
-    """What one exchange tells of its connection, all others on it have too: WebPageTest tells it once."""
+    """Copies what one exchange records of its connection to all others on it: WebPageTest records it once."""
     known: dict[str, Carried] = {}
     for entry in entries:
         carried = entry.carried
@@ -168,7 +168,7 @@ def _with_connections(entries: list[Exchange]) -> list[Exchange]:
 
 
 def _network(entries: list[Exchange], notes: Counter[str]) -> list[Exchange]:
-    """Without what came from the cache; what that asked for counts as asked for by who asked for it."""
+    """Removes entries from the cache. Their initiators become the initiators of what they requested."""
     kept: list[Exchange] = []
     askers: dict[str, Stated] = {}
     for entry in entries:
@@ -183,11 +183,11 @@ def _network(entries: list[Exchange], notes: Counter[str]) -> list[Exchange]:
 
 
 def _from_document(entries: list[Exchange], place: str, notes: Counter[str]) -> list[Exchange]:
-    """From the page's own document on, or the redirects that lead to it.
+    """The entries from the page's own document on, or from the redirects that lead to it.
 
     Raises:
-        PageInputError: The recording began after the document: other requests come before the first one, and
-            what most requests name as their `Referer` is of another host.
+        PageInputError: The recording began after the document: other requests come before the first document,
+            and the `Referer` of most requests is on another host.
     """
     document = next((i for i, entry in enumerate(entries) if entry.is_html), 0)
     first = document

@@ -1,25 +1,25 @@
-"""Entries of a HAR: of Chrome, Firefox, WebPageTest, browsertime, Splash, Firebug and converters of logs.
+"""Entries of a HAR from Chrome, Firefox, WebPageTest, browsertime, Splash, Firebug and converters of logs.
 
-A HAR holds bodies decoded: for the wire they are encoded again, as their header says.
+A HAR has decoded bodies. For the wire they are encoded again, as their header says.
 
-Tools disagree on what the standard's size fields mean. Sizes on the wire are:
+Tools disagree on the meaning of the standard's size fields. Sizes on the wire are derived as follows.
 
-Request: `headersSize` (or WebPageTest's `_bytesOut`), else its fields as HTTP/1.1 writes them, else what is
-typical; and the body.
+Request: `headersSize` (or WebPageTest's `_bytesOut`), else its fields in the form of HTTP/1.1, else a typical
+size; plus the body.
 
-Response header: `headersSize`, else its fields as HTTP/1.1 writes them, else what is typical. HTTP/2 and
-HTTP/3 compress headers: their size here is what HTTP/1.1 would send.
+Response header: `headersSize`, else its fields in the form of HTTP/1.1, else a typical size. HTTP/2 and
+HTTP/3 compress headers: their size here is that in HTTP/1.1.
 
-Response body, the first that is known:
+Response body, the first value that is known:
 
-1. `Content-Length`, unless more came or less than that was transferred (then it belongs to another response).
-2. `bodySize`; less the header where it equals `_transferSize` (Chrome) or exceeds `content.size` by a header
-   (Firefox): there it counts both.
-3. `_transferSize` less the header.
-4. WebPageTest's `_objectSize`, or `_bytesIn` less the header.
-5. `content.size` less `content.compression`: the decoded size where no compression is given.
+1. `Content-Length`, unless less was transferred (then it belongs to another response).
+2. `bodySize`; minus the header if it equals `_transferSize` (Chrome) or exceeds `content.size` by a header
+   (Firefox), since it then counts both.
+3. `_transferSize` minus the header.
+4. WebPageTest's `_objectSize`, or `_bytesIn` minus the header.
+5. `content.size` minus `content.compression`; without a compression, the decoded size.
 
-The JSON is read in bounded memory and without trusting it: what is not of the expected type counts as absent.
+The JSON is read in bounded memory and is not trusted: a value of another type than expected counts as absent.
 """
 
 from __future__ import annotations
@@ -68,24 +68,25 @@ _UNANSWERED = "requests without an answer (blocked, cancelled or failed)"
 _GAVE_UP = 504
 _MOST_FRAMES = 200
 _MOST_PARENTS = 20
-# Longer headers no server accepts or sends: the field is not what it says.
+# No server accepts or sends longer headers, so the field means something else.
 _MOST_HEADER = 1 << 20
-# How far a text may be from its recorded size and still be that body: tools count bytes before or after
-# decoding the character set.
+# By how much a text may differ from its recorded size and still be that body: tools count bytes before or
+# after decoding the character set.
 _LIKE = 0.05
 _SLACK_BYTES = 16
-# Of the names that Python knows, those of https://encoding.spec.whatwg.org/#names-and-labels
+# Of the encodings that Python knows, those of https://encoding.spec.whatwg.org/#names-and-labels
 _OF_THE_WEB = re.compile(r"utf-|iso-8859|windows-125|euc-|gb|big5|shift_jis|koi8", re.IGNORECASE)
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """An entry that is no request over the network or has no answer, and why.
+    """An entry that is not a request over the network or has no response, and the reason.
 
     Attributes:
-        reason: Why, for people.
-        hung: The request as if a gateway had given up on its server when the browser did, if that took long.
+        reason: The reason, for people.
+        hung: If the browser waited long before it gave up: the request as if a gateway had answered a
+            time-out.
     """
 
     reason: str
@@ -168,7 +169,7 @@ def _refused(url: str, request: Node, response: Node) -> str:
 
 
 def _hung(entry: Node, url: str, began_ms: float) -> Exchange | None:
-    """The request of an entry without an answer; None if it failed at once, as what is blocked does."""
+    """The request of an entry without a response; `None` if it failed quickly, as blocked requests do."""
     timing, asked = _timing(entry, began_ms), pairs(node(entry, "request"), "headers")
     if timing is None or timing.end_ms - timing.start_ms < HUNG_MS:
         return None
@@ -209,7 +210,7 @@ def _timing(entry: Node, began_ms: float) -> Timing | None:
 
 
 def _handshake_ms(timings: Node) -> float | None:
-    """The TCP part of `connect`; the standard counts TLS in, Firefox does not."""
+    """The TCP part of `connect`. In the standard `connect` includes TLS; in Firefox it does not."""
     connect, tls = positive(timings, "connect"), positive(timings, "ssl") or 0.0
     return connect if connect is None or tls >= connect else connect - tls
 
@@ -232,7 +233,7 @@ def _is_cached(entry: Node) -> bool:
 
 
 def _stated(entry: Node) -> Stated:
-    """`_initiator` as an object (Chrome) or `_initiator_detail` (chrome-har), else `_initiator` as a URL."""
+    """From `_initiator` as an object (Chrome), `_initiator_detail` (chrome-har), or `_initiator` as a URL."""
     detail = node(entry, "_initiator") or _detail(text(entry, "_initiator_detail"))
     word = text(detail, "type") or text(entry, "_initiator_type")
     urls = [*_stack(node(detail, "stack")), text(detail, "url"), text(entry, "_initiator")]
@@ -250,7 +251,7 @@ _MOST_NAMES = 1_000
 
 
 def _carried(entry: Node) -> Carried:
-    """The connection of an entry: the standard's fields, Chrome's, and WebPageTest's."""
+    """The connection of an entry, from the fields of the standard, of Chrome and of WebPageTest."""
     secure = node(entry, "_securityDetails")
     tls = text(secure, "protocol") or text(entry, "_tls_version")
     names = secure.get("sanList")
@@ -266,7 +267,7 @@ def _carried(entry: Node) -> Carried:
 
 
 def http_version(entry: Node) -> HttpVersion:
-    """The version of HTTP that an entry was carried over, empty where it does not say."""
+    """The version of HTTP of an entry; empty if it has none."""
     written = (text(node(entry, key), "httpVersion") for key in ("response", "request"))
     for word in (*written, text(entry, "_protocol")):
         for pattern, version in _VERSIONS:
@@ -276,7 +277,7 @@ def http_version(entry: Node) -> HttpVersion:
 
 
 def _connection(entry: Node) -> str:
-    """The connection's name; Firefox, and Chrome once, wrote the server's port in its place."""
+    """The connection's name. Firefox, and Chrome once, wrote the server's port in its place."""
     for key in ("_connectionId", "_socket", "connection"):
         value = text(entry, key) or f"{round(number(entry, key) or 0)}"
         if value not in ("", "0") and not (key == "connection" and value in ("80", "443")):
@@ -308,7 +309,7 @@ def _priority(entry: Node) -> Priority:
 
 
 def _render_blocking(entry: Node) -> bool | None:
-    """Chromium's word on it; what stands in the body and blocks the parser there does not block rendering."""
+    """Chromium's value. A script in the body that blocks the parser there does not block rendering."""
     word = (text(entry, "_renderBlocking") or text(entry, "_render_blocking")).lower()
     return word == "blocking" if word else None
 
@@ -352,7 +353,7 @@ def _header_bytes(entry: Node, status: int) -> int:
 
 
 def _body_bytes(entry: Node, header: int) -> int:
-    """Body of the response, bytes on the wire as encoded. By the rules of this module."""
+    """Body of the response, bytes on the wire as encoded, by the rules of this module."""
     response = node(entry, "response")
     content = node(response, "content")
     moved = positive(response, "_transferSize")
@@ -403,7 +404,7 @@ def _from_fields(request: Node, url: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _ServedBody:
-    """A body, decoded and as it is served, and the header fields that fit it."""
+    """A body, decoded and as served, and the header fields that match it."""
 
     decoded: bytes
     served: bytes
@@ -411,16 +412,16 @@ class _ServedBody:
 
 
 def _served_body(read: Exchange, entry: Node) -> _ServedBody | None:
-    """The body of an entry, or None if the HAR holds none or something else in its place.
+    """The body of an entry; `None` if the HAR has none or something else in its place.
 
-    Something else: a text that is not of the size recorded for it ("removed", cut short).
+    A text of another size than the recorded one is something else, such as "removed" or a truncated body.
     """
     response = node(entry, "response")
     content = node(response, "content")
     body = _decoded(content, _charset(pairs(response, "headers"), text(content, "mimeType")))
     if body is None or not _is_of_size(len(body), entry):
         return None
-    served = content.get("_served")  # as it was on the wire: a net log has that
+    served = content.get("_served")  # the body as on the wire, from a net log
     if isinstance(served, bytes):
         return _ServedBody(body, served, read.headers)
     names = codings_of(value_of(read.headers, "content-encoding"))
@@ -454,14 +455,14 @@ def _is_of_size(size: int, entry: Node) -> bool:
 
 
 def _charset(headers: list[tuple[str, str]], mime: str) -> str:
-    """The character set a browser decoded the text from, UTF-8 if the header does not say."""
+    """The character set from which a browser decoded the text; UTF-8 if the header has none."""
     found = _CHARSET.search(value_of(headers, "content-type") or mime)
     return found[1] if found and _OF_THE_WEB.match(found[1]) else "utf-8"
 
 
 Node: TypeAlias = dict[str, object]
 _MOST = 1e15
-# JSON is read as a whole, and takes several times its size in memory.
+# JSON is read as a whole and takes several times its size in memory.
 MOST_BYTES = 1 << 27
 
 
@@ -469,7 +470,7 @@ def read_har(path: Path) -> Node:
     """The `log` object of the HAR at `path`, with at least one entry.
 
     Raises:
-        PageInputError: The file cannot be read, is too long, or is no HAR.
+        PageInputError: The file cannot be read, is too long, or is not a HAR.
     """
     document = read_json(path, "export the HAR again: it is damaged or its end is missing")
     log = node(document, "log") if isinstance(document, dict) else {}
@@ -483,7 +484,8 @@ def read_json(path: Path, hint: str) -> object:
     """The JSON in the file at `path`, gzipped or not.
 
     Raises:
-        PageInputError: The file cannot be read, is too long, or is not JSON; then `hint` says what to do.
+        PageInputError: The file cannot be read, is too long, or is not JSON; `hint` then tells the user what
+            to do.
     """
     return parsed(_read(path), str(path), hint)
 
@@ -492,7 +494,8 @@ def parsed(data: bytes, place: str, hint: str) -> object:
     """The JSON in `data`, which `place` names.
 
     Raises:
-        PageInputError: It is not JSON in UTF-8; the message says where, `hint` what to do.
+        PageInputError: It is not JSON in UTF-8. The message names the place; `hint` tells the user what to
+            do.
     """
     try:
         found: object = json.loads(data.decode("utf-8-sig"))
@@ -541,7 +544,7 @@ def text(parent: Node, key: str) -> str:
 
 
 def number(parent: Node, key: str) -> float | None:
-    """The number at `key`, also where it is written as a string; None if there is none or it is absurd."""
+    """The number at `key`, even if written as a string; `None` if there is none or it is implausible."""
     value = parent.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
@@ -553,13 +556,13 @@ def number(parent: Node, key: str) -> float | None:
 
 
 def positive(parent: Node, key: str) -> float | None:
-    """The number at `key` if it is above 0: HAR writes -1, and many tools 0, for 'not known'."""
+    """The number at `key` if it is above 0: HARs have -1, and many tools 0, for 'not known'."""
     value = number(parent, key)
     return value if value is not None and value > 0 else None
 
 
 def moment_ms(parent: Node, key: str) -> float | None:
-    """The ISO 8601 time at `key` in ms since 1970; without a zone it counts as UTC."""
+    """The ISO 8601 time at `key` in ms since 1970; a time without a zone counts as UTC."""
     try:
         moment = datetime.fromisoformat(text(parent, key).strip())
         zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

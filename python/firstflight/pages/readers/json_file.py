@@ -1,4 +1,4 @@
-"""JSON files, gzipped or not, whatever tool wrote them: what is in one tells what it is, not its name.
+"""JSON files, gzipped or not, of any tool. The format is recognised by the content, not the name.
 
 | format | how it is recognised |
 |---|---|
@@ -30,10 +30,10 @@ KNOWN = (
 
 
 def open_json(path: Path, url: str = "") -> LoadedPage:
-    """The page at `url` in the JSON file at `path`; without `url`, what its format gives.
+    """The page at `url` in the JSON file at `path`; without `url`, the default of its format.
 
     Raises:
-        PageInputError: The file cannot be read, is damaged, is of no format known, or has no such page.
+        PageInputError: The file cannot be read, is damaged, has an unknown format, or has no such page.
     """
     with path.open("rb") as file:
         begins = file.read(1 << 12)

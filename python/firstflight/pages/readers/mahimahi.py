@@ -1,11 +1,11 @@
-"""Mahimahi recordings: a directory with a file `save.*` per saved, a protobuf `RequestResponse`.
+"""Mahimahi recordings: a directory with a file `save.*` per exchange, a protobuf `RequestResponse`.
 
 Its messages (mahimahi, src/protobufs/http_record.proto and http_message.proto): RequestResponse {1 ip, 2
 port, 3 scheme (1 http, 2 https), 4 request, 5 response}; HTTPMessage {1 first line, 2 header, 3 body};
-HTTPHeader {1 key, 2 value}. There are neither times nor an order.
+HTTPHeader {1 key, 2 value}. There are no times and no order.
 
-The Protocol Buffers wire format is read here: the messages have nine fields, and a descriptor for the
-`protobuf` package, written by hand, would be as long as the forty lines that read them.
+This module reads the Protocol Buffers wire format itself: the messages have nine fields. A handwritten
+descriptor for the `protobuf` package would be as long as the forty lines that read them.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class _Saved:
 
 
 def open_mahimahi(folder: Path, url: str = "") -> LoadedPage:
-    """Reads the page at `url` from a recording; without `url`, the one whose requests are most.
+    """Reads the page at `url` from a recording; without `url`, the page with the most requests.
 
     Raises:
-        PageInputError: A file is no exchange, or there is no such page.
+        PageInputError: A file is not an exchange, or there is no such page.
     """
     store, notes = BodyStore(str(folder)), Counter[str]()
     exchanges = [exchange for path in _files(folder) if (exchange := _exchange(path, store, notes))]
@@ -134,14 +134,14 @@ def _message(data: bytes) -> _Message:
 
 
 class WireError(ValueError):
-    """The data is no Protocol Buffers message, or its end is missing."""
+    """The data is not a Protocol Buffers message, or is incomplete."""
 
 
 def fields_of(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Number and value of each field of a message: bytes for strings and messages, else a number.
 
     Raises:
-        WireError: At the first byte that does not fit.
+        WireError: The data does not match the format.
     """
     at = 0
     while at < len(data):

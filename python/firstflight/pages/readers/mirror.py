@@ -1,16 +1,16 @@
 """Mirror directories: a folder per host, as the course's `fetch.py` and `wget -m` make them.
 
-Next to the directory `Paper` there may be `Paper.fetchlog/`, the browser's log of each page; then the page is
-what the browser asked for. Without it the page is what the files refer to.
+Next to the directory `Paper` there may be `Paper.fetchlog/`, the browser's log of each page. Then the page is
+what the browser requested. Without it the page is what the files refer to.
 
-Servers answer with the mirror's files. `wget -k` makes paths between folders of references to other hosts
-(`../static.example/a.css`). To a browser that has every host at an address of its own they lead nowhere, so
-they name the host again (`//static.example/a.css`), behind blanks that keep the body as long as it was: URLs
-lose blanks in front.
+Servers send the mirror's files. `wget -k` turns references to other hosts into paths between folders
+(`../static.example/a.css`). A browser that has an own address for every host cannot resolve them. So the
+served files name the host again (`//static.example/a.css`), with leading blanks that keep the body's length:
+URLs lose leading blanks.
 
-The body of a URL is in the folder of its host, under its path. Both the names of the course's `fetch.py` are
-known (`/` is `/index.html`, long targets are an md5) and those of `wget -m` (`index.html`, `.html` appended,
-`@` for `?`, references rewritten to neighbouring files). No file outside the directory is read.
+The body of a URL is in the folder of its host, under its path. The names of the course's `fetch.py` are known
+(`/` is `/index.html`, long targets are an md5), and so are those of `wget -m` (`index.html`, `.html`
+appended, `@` for `?`, references rewritten to neighbouring files). No file outside the directory is read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from firstflight.pages.urls import absolute_url, normal_url, page_name, shorten,
 from firstflight.pages.walk import Walk
 
 _MOST_SEARCHED = 2_000
-"""Documents whose links are followed; in a larger site the user has to name the start page."""
+"""Limit for documents whose links are followed; in a larger site the user has to name the start page."""
 _MOST_NAMED = 5
 _MARKUP = re.compile(rb"<!doctype\s+html|<html\b", re.IGNORECASE)
 _STARTS_WITHIN = 1 << 16
@@ -54,10 +54,10 @@ class Recording:
 
     Attributes:
         exchanges: Requests and responses, not encoded; an initiator comes before what it discovers.
-        discovery: Who discovered each.
+        discovery: The initiator of each.
         times: Server, processing and waiting times.
-        log: The browser's log; None if the mirror has none.
-        cached: Number of bodies that the browser had and did not ask for.
+        log: The browser's log; `None`: the mirror has none.
+        cached: Number of bodies that the browser had in its cache and did not request.
     """
 
     exchanges: list[Exchange]
@@ -70,7 +70,7 @@ class Recording:
 def open_mirror(root: Path, url: str = "") -> LoadedPage:
     """Reads the page at `url` from the mirror directory `root`, with its bodies as served: not encoded.
 
-    Without `url`, the likeliest start page (`_start_url`).
+    Without `url` it reads the likeliest start page (`_start_url`).
 
     Raises:
         PageInputError: The mirror has no such page, or its log is damaged.
@@ -92,7 +92,7 @@ def open_mirror(root: Path, url: str = "") -> LoadedPage:
 
 
 def read_recording(root: Path, url: str) -> Recording:
-    """Reads the page at `url` from `root`: by the browser's log if there is one, else by its references."""
+    """Reads the page at `url` from `root`, with the browser's log if there is one, else by its references."""
     return _read(root, url)[0]
 
 
@@ -114,7 +114,7 @@ def log_name(url: str) -> str:
 
 
 def _as_served(exchange: Exchange, *, logged: bool) -> Exchange:
-    """A file is served whole, and its type with the charset: that of the log, or what its bytes show."""
+    """Adds the charset to the type: that of the log, or what its bytes show. A file is served whole."""
     if exchange.body is None:
         return exchange
     charset = exchange.charset if logged else undeclared_charset(exchange)
@@ -140,7 +140,7 @@ def _by_references(files: MirrorFiles, url: str, path: Path) -> Recording:
 
 
 class _MirrorWalk(Walk):
-    """Follows a page of a mirror: references lead to files, scripts to files whose name tells their type."""
+    """Follows a page of a mirror. References lead to files, scripts to files with a telling suffix."""
 
     def __init__(self, files: MirrorFiles) -> None:
         super().__init__(files)
@@ -162,19 +162,19 @@ class _MirrorWalk(Walk):
 
 
 def _is_asset(path: Path) -> bool:
-    """Whether a script may fetch the file: no other page of a mirrored site, and of a type its name tells."""
+    """Whether a script may fetch the file: its suffix tells its type, and it is no other page of the site."""
     mime = mimetypes.guess_type(path.name)[0]
     return mime is not None and mime not in HTML
 
 
 def _exchange(url: str, mime: str, file: Path | None) -> Exchange:
-    """An exchange whose body is served as it is in the mirror, not encoded."""
+    """An exchange whose body is the mirror's file, without a content coding."""
     size = file.stat().st_size if file else 0
     return Exchange(url, mime=mime, header_bytes=TYPICAL_HEADER, body_bytes=size, body=file, text=file)
 
 
 def _with_requests(exchanges: list[Exchange], total: int = 0) -> list[Exchange]:
-    """The exchanges with the sizes of their requests, which sum up to `total` where it is known."""
+    """The exchanges with the sizes of their requests, whose sum is `total` if that is known."""
     sizes = request_sizes([exchange.url for exchange in exchanges], total)
     return [replace(e, request_bytes=size) for e, size in zip(exchanges, sizes, strict=True)]
 
@@ -198,12 +198,12 @@ def _notes(recording: Recording) -> list[str]:
 
 
 def _start_url(root: Path) -> tuple[Path, str]:
-    """The mirror directory and start page that a bare directory means.
+    """The mirror directory and start page for a directory that the user named without a URL.
 
-    A directory with an `index.html` of its own is the folder of a host. Else the start page is the document
-    `index.html` of a host, where there is one, else any document. Of several it is that of the host that the
-    directory is named after, else the only one that no other shows in a frame, else the only one that no
-    other links to.
+    A directory with an `index.html` of its own is the folder of a host. Otherwise the start page is the
+    document `index.html` of a host or, if there is none, any document. If there are several, it is that of
+    the host after which the directory is named. Else it is the only one that no other document shows in a
+    frame, else the only one that no other links to.
 
     Raises:
         PageInputError: There is no such page, or more than one.
@@ -220,7 +220,7 @@ def _start_url(root: Path) -> tuple[Path, str]:
 
 
 def _start_hint(root: Path) -> str:
-    """How to name a start page of the mirror at `root`: the likeliest ones, ready to be pasted."""
+    """Tells how to name a start page of the mirror at `root`: the likeliest ones, ready to be pasted."""
     files = MirrorFiles(root)
     left = _likeliest(_starts(files), files)
     if not left:
@@ -243,7 +243,7 @@ def _is_front(url: str, path: Path) -> bool:
 
 
 def _is_document(path: Path) -> bool:
-    """Whether it is markup: `wget -E` and servers give the ending `.html` to scripts and data, too."""
+    """Whether it is markup. `wget -E` and servers also give scripts and data the suffix `.html`."""
     mime = mimetypes.guess_type(path.name)[0]
     if mime not in (None, *HTML):
         return False
@@ -253,7 +253,7 @@ def _is_document(path: Path) -> bool:
 
 
 def _likeliest(starts: dict[str, Path], files: MirrorFiles) -> list[str]:
-    """The start pages that are left after each rule that leaves any."""
+    """The remaining start pages after all rules; a rule that would leave none is skipped."""
     left = dict(starts)
     name = files.root.absolute().name.lower()
     rules: tuple[Callable[[], set[Path]], ...] = (
@@ -283,7 +283,7 @@ def _named(attribute: re.Pattern[bytes], starts: Iterable[tuple[str, Path]], fil
 def exchanges_of_log(log: FetchLog, files: MirrorFiles) -> list[Exchange]:
     """The log's transactions in order of their start, each with its response and recorded body.
 
-    The browser saves the body at the end of redirects under the URL that it first asked for.
+    The browser saves the body at the end of redirects under the URL that it requested first.
     """
     answers = _answers(log)
     order = sorted(range(len(log.transactions)), key=lambda index: log.transactions[index].start_ms)
@@ -329,10 +329,10 @@ def _redirect_target(
 
 _HOST_FOLDER = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*([:+]\d{1,5})?", re.IGNORECASE)
 MOST_SPARE = 2_000
-# Where browsers look for the encoding that a document declares (HTML Standard, prescan a byte stream).
+# Where browsers look for a document's declared encoding (HTML Standard, prescan a byte stream).
 _DECLARED_WITHIN = 1_024
 _DECLARED = re.compile(rb"<meta[^>]+charset\s*=|^\xef\xbb\xbf", re.IGNORECASE)
-# A value that servers let differ (crates/lab, origin/answers): a time, a random number, an identifier.
+# A value that servers need not match (crates/lab, origin/answers): a time, a random number, an identifier.
 _VARYING = re.compile(
     r"(?<=[?&;=])(?:(?:[-.:_TZ+]*\d){8,}[-.:_TZ+]*|(?=[^&;]*\d)[0-9A-Fa-f-]{16,})(?=[&;]|$)"
 )
@@ -375,9 +375,9 @@ class MirrorFiles:
         return None
 
     def resolve(self, reference: str, base_url: str, base_file: Path | None = None) -> str:
-        """The absolute URL that `reference` means in `base_url`, without fragment; '' if it means none.
+        """The absolute URL of `reference` in `base_url`, without fragment; '' if it has none.
 
-        A reference that only answers as a path between files, as `wget -k` rewrites them, becomes the URL of
+        A reference that is only valid as a path between files, as `wget -k` writes them, becomes the URL of
         that file.
         """
         url = absolute_url(reference, base_url)
@@ -386,7 +386,7 @@ class MirrorFiles:
         return self._neighbour(reference, base_file) or url
 
     def urls(self) -> dict[str, Path]:
-        """Every file in a host folder by a URL that may mean it."""
+        """Every file in a host folder by a URL that may refer to it."""
         plausible = {url: path for key, path in self._files.items() if (url := _url_of(key))}
         renamed = {name: target for target, name in self._renames.items()}
         logged = ((key.partition("/"), path) for key, path in self._files.items())
@@ -428,7 +428,7 @@ def _list_files(root: Path) -> dict[str, Path]:
 
 
 def _is_own_file(path: Path, inside: Path) -> bool:
-    """Whether `path` is a regular file, or a link to one inside the mirror: no pipe, no loop, no way out."""
+    """Whether `path` is a regular file, or a link to one inside the mirror; no pipe, loop or outside file."""
     try:
         return path.is_file() and (not path.is_symlink() or path.resolve().is_relative_to(inside))
     except (OSError, RuntimeError):
@@ -436,7 +436,7 @@ def _is_own_file(path: Path, inside: Path) -> bool:
 
 
 def _names(target: str, renames: dict[str, str]) -> list[str]:
-    """File names under the host folder that may hold `target`, the likeliest first."""
+    """Possible file names of `target` in its host's folder, the likeliest first."""
     path, _, query = target.partition("?")
     full = f"{path}index.html" if path.endswith("/") else path
     plain = [f"{full}?{query}", f"{full}@{query}", f"{full}_{query}"] if query else [full]
@@ -456,12 +456,12 @@ def _url_of(key: str) -> str:
 
 
 def _clean(reference: str) -> str:
-    """As the URL Standard does: outer blanks, and tabs and newlines anywhere, go."""
+    """Removes outer blanks, tabs and newlines, as the URL Standard does."""
     return re.sub(r"[\t\r\n]", "", reference.strip(" \t\r\n\f"))
 
 
 def undeclared_charset(exchange: Exchange) -> str:
-    """`utf-8` for a document in it that does not declare it: its header did, which no mirror keeps."""
+    """`utf-8` for a UTF-8 document that does not declare it: its lost header did."""
     text = exchange.read() if exchange.text_as == "html" else b""
     if text.isascii() or _DECLARED.search(text[:_DECLARED_WITHIN]):
         return ""
@@ -485,7 +485,7 @@ class MirrorBodies:
         self._store = BodyStore(str(root))
 
     def serve(self, file: Path, mime: str) -> Path:
-        """The file to be served for `file`: another one if its references lead nowhere."""
+        """The file to serve for `file`: another one if the browser could not resolve its references."""
         if not is_text(mime) or file.stat().st_size > MOST_TEXT_BYTES:
             return file.absolute()
         body = file.read_bytes()
@@ -493,9 +493,10 @@ class MirrorBodies:
         return file.absolute() if served == body else self._store.add([served], str(file))
 
     def spare(self, files: MirrorFiles, known: set[str]) -> tuple[Spare, ...]:
-        """The files that none of the URLs in `known` means: by their names, and by what texts call them.
+        """The files that no URL in `known` refers to, by their own names and by the names that texts use.
 
-        Not those of other pages' visits to the same URL: with two answers the servers would give none.
+        Files from other visits to the same URL are left out: with two responses for it servers would send
+        none.
         """
         urls = {url: path for url in self._written(files) if (path := files.find(url))} | files.urls()
         urls |= {f"{url}index.html": path for url, path in urls.items() if path.name == "index.html"}
@@ -504,7 +505,7 @@ class MirrorBodies:
         return tuple(self._spare(url, urls[url]) for url in spare[:MOST_SPARE])
 
     def _written(self, files: MirrorFiles) -> set[str]:
-        """Every absolute URL in a text of the mirror, as HTML, style sheets and scripts write it."""
+        """Every absolute URL in a text of the mirror, in the notations of HTML, style sheets and scripts."""
         small = (file for file in set(files.urls().values()) if file.stat().st_size <= MOST_TEXT_BYTES)
         written = (found for file in small for found in _URL.findall(file.read_bytes()))
         return {normal_url(url.decode().replace("\\", "").replace("&amp;", "&")) for url in written}
@@ -520,14 +521,14 @@ def _without_varying(url: str) -> str:
 
 
 def _name_hosts(body: bytes, hosts: Iterable[str]) -> bytes:
-    """`body` with `//host/` for each path that climbs to the folder of one of `hosts`."""
+    """`body` with `//host/` in place of each path that leads up to the folder of one of `hosts`."""
     names = b"|".join(re.escape(host.encode()) for host in hosts)
     pattern = rb"(?<![\w./%%-])(?:\.\./)+(?=(?:%s)/)" % names
     return re.sub(pattern, lambda climb: b"//".rjust(len(climb[0])), body) if names else body
 
 
 def mime_of(path: Path, kind: Kind) -> str:
-    """The type of a file that is loaded as `kind`: by its first bytes, else by its name."""
+    """The MIME type of a file that is loaded as `kind`: by its first bytes, else by its name."""
     if kind in _MIME_OF_KIND:
         return _MIME_OF_KIND[kind]
     with path.open("rb") as file:

@@ -1,16 +1,16 @@
-"""Net logs of Chromium (`chrome://net-export`, `--log-net-log`): what its network stack did, event by event.
+"""Net logs of Chromium (`chrome://net-export`, `--log-net-log`): the events of its network stack.
 
-A log knows connections best: which request went over which, when it was opened, TLS, HTTP/2 or QUIC. It knows
-little of the page: no initiators but the origin that asked, no load event, no main thread. With the capture
-mode `Everything` it has the bodies, too. What the browser asked for on its own account is left out.
+A log is most precise about connections: which request used which one, when it was opened, TLS, HTTP/2 or
+QUIC. It has little about the page: no initiators but the requesting origin, no load event, no main thread.
+With the capture mode `Everything` it also has bodies. Requests by the browser itself are left out.
 
-How it is written: net/log/file_net_log_observer.cc and net/log/net_log_event_type_list.h of Chromium. An
-event has a source (a request, a job, a socket, a session), and sources name each other by
+The format is defined in net/log/file_net_log_observer.cc and net/log/net_log_event_type_list.h of Chromium.
+An event has a source (a request, a job, a socket, a session). Sources refer to each other by
 `source_dependency`:
 
     URL_REQUEST -> HTTP_STREAM_JOB -> SOCKET, or HTTP2_SESSION -> SOCKET, or QUIC_SESSION
 
-`pages/record/wire.py` reads the logs of our own browser line by line, for the bodies alone.
+`pages/record/wire.py` reads the logs of firstflight's own browser line by line, for the bodies alone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from firstflight.pages.readers.har_entry import Node, node, nodes, number, posit
 _MOST_BODY = 1 << 26
 _MOST_LOOKUPS = 50
 _MOST_MAKERS = 50
-"""Looked at for a connection. Only a log that was made to take long has more."""
+"""Limit of sources that are searched for a connection. Only a malicious log has more."""
 _OPENING = ("TCP_CONNECT", "SSL_CONNECT", "QUIC_SESSION_POOL_JOB_CONNECT")
 _SENT = "_SEND_REQUEST_HEADERS"
 _LEADS = (
@@ -48,7 +48,7 @@ _LEADS = (
     "BOUND_TO_QUIC_SESSION_POOL_JOB",
     "QUIC_SESSION_CREATED",
 )
-"""Events by which a source names what it goes over; a later one counts."""
+"""Events in which a source names what it uses; a later event replaces an earlier one."""
 
 
 def is_netlog(document: Node) -> bool:
@@ -82,9 +82,9 @@ class _Source:
     """A socket, a session or a job, as far as requests need it.
 
     Attributes:
-        spans: Begin and end of each kind of event, ms; the end is the begin until it comes.
-        over: The source that it goes over.
-        facts: What events said of the connection.
+        spans: Begin and end of each kind of event, ms; until the end comes, it equals the begin.
+        over: The source that it uses.
+        facts: Values of the connection from events.
     """
 
     spans: dict[str, list[float]] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class _Source:
 
 @dataclass(slots=True)
 class _Hop:
-    """A request up to its answer or redirect; times in ms."""
+    """A request up to its response or redirect; times in ms."""
 
     source: int
     url: str
@@ -122,7 +122,7 @@ class _Hop:
 
 
 class _Log:
-    """Requests and what they went over, put together event by event."""
+    """Builds requests and the sources that they use, event by event."""
 
     def __init__(self, constants: Node) -> None:
         self._types = _names(constants, "logEventTypes")
@@ -136,7 +136,7 @@ class _Log:
         self._makers: dict[int, list[int]] = {}
 
     def note(self, event: Node) -> None:
-        """Takes one event in."""
+        """Takes one event."""
         source, at_ms = node(event, "source"), number(event, "time")
         name, kind = number(source, "id"), self._kinds.get(number(source, "type") or -1, "")
         event_type = self._types.get(number(event, "type") or 0, "")
@@ -204,10 +204,10 @@ class _Log:
         hops.append(hop)
 
     def requests(self, place: str) -> list[ChromeRequest]:
-        """The requests of pages, in order of being asked for.
+        """The requests of pages, in the order in which they were queued.
 
         Raises:
-            PageInputError: They are too many; the message names `place`.
+            PageInputError: There are too many; the message names `place`.
         """
         hops = [
             hop
@@ -266,7 +266,7 @@ class _Log:
         )
 
     def _connection(self, job: int | None) -> tuple[int | None, list[int]]:
-        """The socket or QUIC session that a job goes over, and what leads there."""
+        """The socket or QUIC session that a job uses, and the sources between them."""
         via: list[int] = []
         while job is not None and job not in via and len(via) < 9:
             via.append(job)
@@ -287,7 +287,7 @@ class _Log:
         return text(facts, "next_proto").replace("unknown", "") or "http/1.1"
 
     def _timing(self, hop: _Hop, connection: int | None, via: list[int], opened: set[int]) -> Node:
-        """The phases as the protocol has them; a connection's with the first request that went over it."""
+        """The phases in the protocol's form. Those of a connection are with its first request."""
         if hop.sent_ms is None or hop.headers_ms is None:
             return {}
         began_ms = hop.stream_ms if hop.stream_ms is not None else hop.asked_ms
@@ -364,7 +364,7 @@ def _progress(hop: _Hop, event: str, at_ms: float, params: Node, *, begins: bool
 
 
 def _keep(body: bytearray, data: str) -> None:
-    """Keeps a piece of a body. One that is not whole in the end is not served."""
+    """Appends a piece of a body. A body that is incomplete in the end is not served."""
     try:
         piece = base64.b64decode(data)
     except (binascii.Error, ValueError):

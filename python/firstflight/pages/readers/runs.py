@@ -1,9 +1,9 @@
-"""Which page of a recording that holds several, and which run of it where a tool loaded it more than once.
+"""Chooses a page of a recording with several pages, and a run of it if a tool loaded it more than once.
 
 WebPageTest (`_run` of a page) and sitespeed.io's browsertime load a page several times. Of such runs the
-median by load event is taken, of an even number the lower one of the two in the middle, as WebPageTest does;
-a run of WebPageTest with a filled cache (`_cached`) is none of them. Other tools' pages with one URL, such as
-those of a browser whose user reloads, are no runs: the first one counts.
+median by load event is used, for an even number the lower of the two in the middle, as WebPageTest does. Runs
+of WebPageTest with a filled cache (`_cached`) do not count. Pages with one URL from other tools, such as
+browsers in which the user reloaded, are not runs: the first one is used.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from firstflight.pages.urls import normal_url
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A page of a HAR, or the run of it that stands for all.
+    """A page of a HAR, or the run that represents it.
 
     Attributes:
-        page: What the HAR says of it.
-        entries: Its entries.
-        foreign: How many entries belong to others.
-        said: Which of the runs it is, in words; empty where there is one.
+        page: The HAR's entry for the page.
+        entries: Its requests.
+        foreign: How many entries belong to other pages.
+        said: Which of the runs it is, in words; empty if there is one run.
     """
 
     page: Node
@@ -41,8 +41,8 @@ class Run:
     """One load of a page.
 
     Attributes:
-        name: In a file its id, in a folder also the file.
-        on_load_ms: When its load event fired; None: not recorded, as of a load that failed.
+        name: Its id; in a folder with the file.
+        on_load_ms: When its load event fired; `None`: not recorded, as for a load that failed.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Run:
 
 
 def choose(log: Node, path: Path, url: str) -> Chosen:
-    """The page at `url`, without `url` the first; of several runs the median.
+    """The page at `url`, or without `url` the first; of several runs the median.
 
     Raises:
         PageInputError: No page of the HAR at `path` begins with `url`.
@@ -77,7 +77,7 @@ def page_named(log: Node, chosen: str, said: str) -> Chosen:
 
 
 def page_urls(log: Node) -> dict[str, list[str]]:
-    """Of each page with requests, by its id: the URLs of its document and of the redirects before it."""
+    """For each page with requests, by its id: the URLs of its document and of the redirects to it."""
     entries, pages = nodes(log, "entries"), nodes(log, "pages")
     own: dict[str, list[Node]] = {}
     for entry in entries:
@@ -87,12 +87,12 @@ def page_urls(log: Node) -> dict[str, list[str]]:
 
 
 def runs_of(log: Node, name: str, begins: Mapping[str, list[str]]) -> list[Run]:
-    """The page `name` and, where a tool repeats its loads, its other runs; at least one.
+    """The page `name` and its other runs, if the tool repeats loads; at least one.
 
     Args:
-        log: That of the HAR.
+        log: The HAR's log.
         name: Id of the page.
-        begins: What `page_urls` gives.
+        begins: From `page_urls`.
     """
     pages = {text(page, "id"): page for page in nodes(log, "pages")}
     one = Run(name, _on_load(pages.get(name, {})))
@@ -108,7 +108,7 @@ def runs_of(log: Node, name: str, begins: Mapping[str, list[str]]) -> list[Run]:
 
 
 def median(runs: list[Run]) -> tuple[str, str]:
-    """The name of the median of at least two runs, and a line that says so."""
+    """The name of the median of at least two runs, and a line that states it."""
     loaded = sorted((run.on_load_ms, place) for place, run in enumerate(runs) if run.on_load_ms is not None)
     if not loaded:
         return runs[0].name, f"run 1 of {len(runs)}: none has a load event recorded, so there is no median"

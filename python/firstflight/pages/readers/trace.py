@@ -1,15 +1,17 @@
 """Performance traces: of DevTools' Performance panel, of chrome://tracing, of Lighthouse and WebPageTest.
 
-The Trace Event Format (an object with `traceEvents`, or the list alone), times in microseconds. Requests are
-events of the category `devtools.timeline`: `ResourceWillSendRequest`, `ResourceSendRequest`,
-`ResourceReceiveResponse`, `ResourceReceivedData`, `ResourceFinish`, `ResourceMarkAsCached`,
-`ResourceChangePriority` (third_party/blink/renderer/core/inspector/inspector_trace_events.cc). A response has
-the timing, the header fields and the connection of the DevTools protocol; what the server's certificate says
-is not in it, nor are bodies.
+They are in the Trace Event Format (an object with `traceEvents`, or the list alone), with times in
+microseconds. Requests are events of the category `devtools.timeline`: `ResourceWillSendRequest`,
+`ResourceSendRequest`, `ResourceReceiveResponse`, `ResourceReceivedData`, `ResourceFinish`,
+`ResourceMarkAsCached`, `ResourceChangePriority`
+(third_party/blink/renderer/core/inspector/inspector_trace_events.cc). A response has the timing, the header
+fields and the connection in the form of the DevTools protocol. The trace lacks server certificates and
+bodies.
 
-Main-thread time (`cpu_ms`) of a script: its `EvaluateScript`, `FunctionCall` and `v8.compile`, each without
-what runs inside it, which counts where it belongs; of a document: `ParseHTML` of its URL, of a style sheet
-`ParseAuthorStyleSheet`. A browser's other tabs are left out as far as the trace tells frames apart.
+Main-thread time (`cpu_ms`) of a script is that of its `EvaluateScript`, `FunctionCall` and `v8.compile`, each
+without nested events, which count for their own URL. For a document it is `ParseHTML` of its URL, for a style
+sheet `ParseAuthorStyleSheet`. Other tabs of the browser are left out as far as the trace distinguishes
+frames.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _WORK = ("EvaluateScript", "FunctionCall", "v8.compile", "ParseHTML", "ParseAuth
 _SNIFFED = 100
 _RESOURCE = "Resource"
 _MOST_DEEP = 20
-# What the trace calls `Other`, by the type of the fetch.
+# Types of fetches that the trace calls `Other`.
 _FETCHED = {"xmlhttprequest": "XHR", "fetch": "Fetch", "beacon": "Ping"}
 
 
@@ -72,7 +74,7 @@ class _Trace:
         self._charge()
 
     def requests(self) -> list[ChromeRequest]:
-        """Those over HTTP of the tabs that navigate to a page; of all, where the trace does not say."""
+        """The HTTP requests of tabs that navigate to a page; if the trace does not tell tabs, all of them."""
         asked = [(frame, request) for frame, request in self._asked if request.url.startswith("http")]
         own = {frame for frame, request in asked if request.navigates}
         foreign = self._main - own if own else set()
@@ -87,7 +89,7 @@ class _Trace:
         return [at_s for frame, at_s in self._loads_s if not own or frame in own]
 
     def _tab(self, frame: str) -> str:
-        """The outermost frame around a frame, as far as the trace says."""
+        """The outermost frame around a frame, as far as the trace tells."""
         for _ in range(_MOST_DEEP):
             frame = self._parents.get(frame) or frame
         return frame
@@ -136,7 +138,7 @@ class _Trace:
                 request.received(positive(data, "encodedDataLength"))
 
     def _ask(self, key: str, at_s: float, data: Node) -> None:
-        """A request; of a redirected document one for each URL: a trace has no answers of redirects."""
+        """A request; for a redirected document one per URL, since a trace has no responses of redirects."""
         initiator, kind = node(data, "initiator"), text(data, "resourceType")
         stack = [frame for frame in nodes(data, "stackTrace") if text(frame, "url")]
         will_send_s, frame = self._will_send_s.get(key, []), text(data, "frame")
@@ -174,7 +176,7 @@ class _Trace:
             self.epoch_ms = responded_ms - began_s * 1000 - heard_ms
 
     def _charge(self) -> None:
-        """Gives the main thread's time to the requests whose URL it was spent on."""
+        """Attributes the main thread's time to the requests for the URL that it was spent on."""
         spent: dict[str, float] = {}
         stacks: dict[tuple[float, float], list[tuple[float, str]]] = {}
         for thread, began_s, length_s, url in self._work:

@@ -1,6 +1,6 @@
-"""What archives without times have in common: WARC, WACZ without a HAR, and Mahimahi.
+"""The common part of archives without times: WARC, WACZ without a HAR, and Mahimahi.
 
-Recorded messages become exchanges, the page's first request is found, and from it the page is followed.
+Recorded messages become exchanges. The page's first request is found, and the page is followed from there.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A recorded answer.
+    """A recorded response.
 
     Attributes:
-        url: What was asked for, normal.
-        status: 200 to 599.
-        first_line: Of its header.
-        fields: Of its header.
-        body: As recorded.
+        url: The normalised URL of the request.
+        status: HTTP status, 200 to 599.
+        first_line: First line of its header.
+        fields: Fields of its header.
+        body: The body as recorded.
     """
 
     url: str
@@ -65,12 +65,12 @@ def recorded_exchange(recorded: Recorded, asked: Asked | None, store: BodyStore)
     """One recorded exchange.
 
     Args:
-        recorded: The answer.
-        asked: The request; None where it is not recorded: then a GET of typical size.
-        store: Keeps the body.
+        recorded: The response.
+        asked: The request; `None`: not recorded, so a GET of typical size is assumed.
+        store: Stores the body.
 
     Raises:
-        PageInputError: The body cannot be kept.
+        PageInputError: The body cannot be stored.
     """
     url, status, fields = recorded.url, recorded.status, recorded.fields
     mime, coding = mime_of(value_of(fields, "content-type")), value_of(fields, "content-encoding")
@@ -112,12 +112,12 @@ def start_of(
     """The index of the page's first request.
 
     Args:
-        exchanges: All of the archive.
+        exchanges: All exchanges of the archive.
         place: The archive, named in errors.
-        wanted: The start page that the user names, or empty.
-        listed: The start page that the archive names, or empty.
-        recorded: Whether `exchanges` are in the order of their recording. Then the page begins with its first
-            document; else with the document that most requests name as their `Referer`.
+        wanted: The start page that the user named, or empty.
+        listed: The start page that the archive lists, or empty.
+        recorded: Whether `exchanges` are in the order of their recording. If so, the page begins with the
+            first document; else with the document that most requests have as their `Referer`.
 
     Raises:
         PageInputError: There is no such document.
@@ -155,7 +155,7 @@ def _first(exchanges: list[Exchange], url: str) -> int:
 
 
 def _before(exchanges: list[Exchange], document: int) -> int:
-    """The first of the redirects that lead to `document`, or `document`."""
+    """The first of the redirects that lead to `document`; without redirects `document`."""
     seen = {document}
     first = document
     while True:

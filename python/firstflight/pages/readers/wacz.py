@@ -1,8 +1,8 @@
 """WACZ files (https://specs.webrecorder.net/wacz/1.1.1/): a zip with WARC files and a list of pages.
 
-Nothing is unpacked by the names in the zip: its members are read where they are. A page whose line in the
-list names a HAR of the archive, as `firstflight record` writes it, has the initiators and times in that. An
-entry of the HAR names its answer in the WARC (`_warcRecordId`), which has bodies, fields and sizes.
+Nothing is unpacked by the names in the zip: its members are read in place. If a page's line in the list names
+a HAR in the archive, as `firstflight record` writes it, the HAR has the initiators and times. An entry of the
+HAR names its response in the WARC (`_warcRecordId`), which has bodies, fields and sizes.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from firstflight.pages.urls import normal_url
 _MOST_LIST = 1 << 24
 _MOST_MEMBERS = 10_000
 _MOST_DIRECTORY = _MOST_MEMBERS * 512
-"""Bytes; a name of an archive takes about a hundred."""
+"""Limit, bytes; a name of an archive takes about a hundred."""
 _MOST_PAGES = 1_000
 
 
 def open_wacz(path: Path, url: str = "") -> list[LoadedPage]:
     """Reads the page at `url` from the WACZ at `path`.
 
-    Without `url`, all pages that are recorded with a HAR each; else the first that it lists.
+    Without `url`, it reads all pages with a HAR, or else the first page in the list.
 
     Raises:
-        PageInputError: The file is no WACZ or damaged, or there is no such page.
+        PageInputError: The file is not a WACZ or is damaged, or there is no such page.
     """
     return _read(path, lambda archive: _pages_of(archive, path, url))
 
@@ -61,14 +61,14 @@ def _read(path: Path, read: Callable[[zipfile.ZipFile], list[LoadedPage]]) -> li
             return read(archive)
     except PageInputError:
         raise
-    except Exception as error:  # zipfile raises whatever its input provokes
+    except Exception as error:  # zipfile raises any exception, depending on its input
         raise PageInputError(f"{path}: {str(error)[:160] or type(error).__name__}", hint) from None
 
 
 class _Directory(io.BufferedReader):
-    """A zip file whose directory has a largest size.
+    """A zip file whose directory has a limited size.
 
-    `zipfile` takes the directory in one read and makes an object of each name in it, however many they are.
+    `zipfile` reads the directory at once and makes an object for each name in it, without a limit.
     """
 
     def __init__(self, path: Path) -> None:
@@ -97,7 +97,7 @@ def _pages_of(archive: zipfile.ZipFile, path: Path, url: str) -> list[LoadedPage
 
 
 def _hars(archive: zipfile.ZipFile, place: str, listed: list[object], url: str) -> list[str]:
-    """HARs of the page `url`, or of all pages; of several recordings of `url` the first's."""
+    """HARs of the page `url`, or of all pages; if `url` was recorded several times, the first HAR."""
     names = set(archive.namelist())
     found = [
         line["har"]
@@ -135,7 +135,7 @@ def _collected(archive: zipfile.ZipFile, path: Path, store: BodyStore, listed: l
 
 
 def _listed(archive: zipfile.ZipFile, budget: Budget) -> list[object]:
-    """What `pages/pages.jsonl` lists; its first line describes the list itself."""
+    """The entries of `pages/pages.jsonl` without its first line, which describes the list itself."""
     if "pages/pages.jsonl" not in archive.namelist():
         return []
     with archive.open("pages/pages.jsonl") as file:
@@ -160,11 +160,11 @@ def _timed_page(
         archive: The WACZ.
         place: The WACZ, named in errors.
         member: The HAR's name in it.
-        answers: What the WARC holds, by record.
-        store: That of the archive.
+        answers: The responses in the WARC, by record id.
+        store: The store of the archive.
 
     Raises:
-        PageInputError: The HAR is damaged, too long, or names no answer.
+        PageInputError: The HAR is damaged, too long, or names no response.
     """
     notes = Counter[str]()
     log = _log(archive, place, member, store.budget)
@@ -187,7 +187,7 @@ def _timed_page(
 
 
 def _both(answer: Exchange, listed: Exchange) -> Exchange:
-    """The answer with what the browser reported of it; of a redirect's body only the length is recorded."""
+    """The response with what the browser reported. Of a redirect's body only the length is recorded."""
     known = replace(
         answer,
         timing=listed.timing,

@@ -1,13 +1,13 @@
-"""WARC files: bodies and header fields as they came over the wire; no times.
+"""WARC files: bodies and header fields as they were on the wire, without times.
 
-The records of a WARC file (ISO 28500), with warcio, in bounded memory.
+The records of a WARC file (ISO 28500) are read with warcio, in bounded memory.
 
-What warcio leaves to its caller is done here: lines and headers have a longest length, a file that is one
-gzip stream is read like one with a stream per record, and a record that is shorter than it says is an
-error.
+This module adds what warcio leaves to its caller. Lines and headers have a maximum length. A file that is one
+gzip stream is read like one with a stream per record. A record that is shorter than it declares is an error.
 
-Not FastWARC (2.0.1, tried on two small damaged WARCs): at 566 of 597 places where a small WARC was cut off it
-ends without an error, it panics on a stream that cannot seek, and warcio is needed for writing anyway.
+Why not FastWARC (2.0.1, tried on two small damaged WARCs): at 566 of 597 places where a small WARC was cut
+off it ended without an error, it panics on a stream that cannot seek, and warcio is needed for writing
+anyway.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_LISTED = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """A page that an archive lists: where it begins, and when it was recorded (ISO 8601, may be empty)."""
+    """A page in an archive's list: its first URL, and when it was recorded (ISO 8601, may be empty)."""
 
     url: str
     date: str = ""
@@ -47,17 +47,17 @@ class ListedPage:
 
 @dataclass(slots=True)
 class Collected:
-    """What the files of one archive hold.
+    """The contents of the files of one archive.
 
     Attributes:
         exchanges: In the order of the recording.
         dates: `WARC-Date` of each exchange.
         ids: `WARC-Record-ID` of each exchange.
         pages: Pages that the archive lists.
-        notes: What was left out.
-        originals: Answers with a body, by digest and by URL; a later one of a URL takes its place.
-        revisits: Index, digest and URL of each answer whose body is recorded elsewhere, with the original
-            that was known when it came.
+        notes: Counts of what was left out.
+        originals: Responses with a body, by digest and by URL; a later one of a URL replaces an earlier one.
+        revisits: Index, digest and URL of each response whose body is in another record, with the original
+            that was known at that time.
     """
 
     exchanges: list[Exchange] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Collected:
     revisits: list[tuple[int, str, str, Exchange | None]] = field(default_factory=list)
 
     def whole(self) -> Collected:
-        """Gives revisits their bodies, once all files are read: the original may stand in a later one."""
+        """Adds the bodies of revisits once all files are read: the original may be in a later file."""
         for index, digest, url, known in self.revisits:
             original = known or self.originals.get(digest) or self.originals.get(url)
             self.exchanges[index] = _revisited(self.exchanges[index], original)
@@ -80,7 +80,7 @@ def open_warc(path: Path, url: str = "") -> LoadedPage:
     """Reads the page at `url` from the WARC at `path`; without `url`, the first.
 
     Raises:
-        PageInputError: The file is no WARC or damaged, or there is no such page.
+        PageInputError: The file is not a WARC or is damaged, or there is no such page.
     """
     try:
         collected = Collected()
@@ -93,7 +93,7 @@ def open_warc(path: Path, url: str = "") -> LoadedPage:
 
 
 def collect(opener: Opener, place: str, store: BodyStore, into: Collected) -> None:
-    """Reads one WARC file, twice: the requests, then the answers with their bodies.
+    """Reads one WARC file twice: first the requests, then the responses with their bodies.
 
     Raises:
         PageInputError: The file is damaged.
@@ -112,7 +112,7 @@ def collect(opener: Opener, place: str, store: BodyStore, into: Collected) -> No
 
 
 def page_of_records(collected: Collected, place: str, source: str, wanted: str) -> LoadedPage:
-    """The page `wanted`, or the first of `collected`. Several pages are told apart by their times.
+    """The page `wanted`, or the first of `collected`. Several pages are separated by their times.
 
     Raises:
         PageInputError: There is no such page.
@@ -126,7 +126,7 @@ def page_of_records(collected: Collected, place: str, source: str, wanted: str) 
 
 
 def _within(collected: Collected, begins: str) -> list[Exchange]:
-    """Entries from the page's own date on, up to the next page's."""
+    """Exchanges from the date of the page to that of the next page."""
     dated = sorted((page.date, normal_url(page.url)) for page in collected.pages if page.date)
     own = next((date for date, url in dated if url == begins), "")
     later = next((date for date, _ in dated if own and date[:19] > own[:19]), "")
@@ -142,14 +142,14 @@ def _within(collected: Collected, begins: str) -> list[Exchange]:
 
 
 class _Requests:
-    """Requests by the answer they belong to, or by their URL."""
+    """Requests by the response that they belong to, or by their URL."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, Asked] = {}
         self._by_url: dict[str, list[Asked]] = {}
 
     def add(self, record: Record) -> None:
-        """Keeps a request record."""
+        """Stores a request record."""
         size = sum(len(piece) for piece in record.body)
         asked = Asked(record.first_line.partition(" ")[0].upper(), record.first_line, record.http, size)
         for name in ("warc-record-id", "warc-concurrent-to"):
@@ -158,7 +158,7 @@ class _Requests:
         self._by_url.setdefault(record.uri, []).append(asked)
 
     def of(self, record: Record) -> Asked | None:
-        """The request of an answer."""
+        """The request of a response."""
         waiting = self._by_url.get(record.uri, [])
         for name in ("warc-record-id", "warc-concurrent-to"):
             if (asked := self._by_id.get(record.fields.get(name, ""))) is not None:
@@ -203,7 +203,7 @@ def _recorded(record: Record, url: str) -> Recorded | None:
 
 
 def _revisited(exchange: Exchange, original: Exchange | None) -> Exchange:
-    """An answer whose body is recorded elsewhere: with that body, and its coding."""
+    """A response whose body is in another record, with that body and its content coding."""
     if original is None or not exchange.has_content:
         return exchange
     return replace(
@@ -262,12 +262,12 @@ class Record:
     """One record.
 
     Attributes:
-        number: Its place in the file, from 1.
+        number: Its number in the file, from 1.
         type: `response`, `request`, `resource`, `revisit`, `warcinfo`...
-        fields: Its own header.
-        first_line: Of the HTTP message in it, or empty.
-        http: Header of the HTTP message in it.
-        body: The rest, piece by piece; to be read before the next record.
+        fields: Fields of the WARC header.
+        first_line: First line of the HTTP message in it, or empty.
+        http: Header fields of the HTTP message in it.
+        body: The rest, piece by piece; must be read before the next record.
     """
 
     number: int
@@ -279,7 +279,7 @@ class Record:
 
     @property
     def uri(self) -> str:
-        """What it is about."""
+        """The URI that the record is about."""
         return self.fields.get("warc-target-uri", "").strip("<>")
 
 
@@ -288,11 +288,11 @@ def records(file: IO[bytes], place: str, budget: Budget) -> Iterator[Record]:
 
     Args:
         file: The WARC.
-        place: Names it in errors.
-        budget: That of the archive; every record counts, read or not.
+        place: The file, named in errors.
+        budget: The budget of the archive; every record counts, read or not.
 
     Raises:
-        PageInputError: It is no WARC, a record is damaged or does not end, or the budget is spent.
+        PageInputError: It is not a WARC, a record is damaged or incomplete, or the budget is exceeded.
     """
     number = 0
     try:
@@ -303,14 +303,14 @@ def records(file: IO[bytes], place: str, budget: Budget) -> Iterator[Record]:
             yield _record(found, number, f"{place}: record {number}")
     except PageInputError:
         raise
-    except Exception as error:  # warcio raises whatever its input provokes
+    except Exception as error:  # warcio raises any exception, depending on its input
         raise _refusal(f"{place}: record {number or 1}", error) from None
     if not number:
         raise PageInputError(f"{place}: no WARC record in it", "record the page again")
 
 
 class _DamagedError(Exception):
-    """A record is not what it says."""
+    """A record contradicts its header."""
 
 
 def _refusal(place: str, error: Exception) -> PageInputError:
@@ -319,7 +319,7 @@ def _refusal(place: str, error: Exception) -> PageInputError:
 
 
 class _Lines(BufferedReader):  # type: ignore[misc]
-    """A reader whose lines, and the lines of one header together, have a longest length."""
+    """A reader with a maximum length for lines, and for all lines of a header together."""
 
     header_bytes = 0
 
@@ -343,9 +343,9 @@ class _Records(ArchiveIterator):  # type: ignore[misc]
         return next(self.the_iter, None)
 
     def _consume_blanklines(self) -> tuple[bytes | None, int]:
-        """As warcio's; but where it writes to stderr that a record goes on, this raises.
+        """As warcio's method; but raises where that method writes to stderr that a record is too long.
 
-        Threads open pages at the same time: standard error, which they share, is not to be redirected.
+        Threads open pages at the same time and share standard error, so it cannot be redirected.
         """
         empty_bytes = 0
         while line := self.reader.readline():
@@ -357,7 +357,7 @@ class _Records(ArchiveIterator):  # type: ignore[misc]
         return None, empty_bytes
 
     def _next_record(self, next_line: str | None) -> ArcWarcRecord:
-        """As warcio's; but an end inside a header is not the end of the archive."""
+        """As warcio's method; but an end of file within a header is not the end of the archive."""
         before = self._lines.header_bytes
         try:
             return super()._next_record(next_line)
@@ -375,7 +375,7 @@ def _plain(file: IO[bytes], budget: Budget) -> IO[bytes]:
 
 class _Unzipped(gzip.GzipFile):
     def read(self, size: int | None = -1) -> bytes:
-        """As `GzipFile`; but warcio takes an `EOFError` for the end of the archive."""
+        """As `GzipFile`; but raises another error, as warcio takes `EOFError` for the archive's end."""
         try:
             return super().read(size)
         except EOFError:
@@ -405,5 +405,5 @@ def _pieces(stream: LimitReader, place: str) -> Iterator[bytes]:
             raise _DamagedError(f"{stream.limit} bytes of it are missing")
     except PageInputError:
         raise
-    except Exception as error:  # gzip's, zlib's and the system's
+    except Exception as error:  # from gzip, zlib or the system
         raise _refusal(place, error) from None

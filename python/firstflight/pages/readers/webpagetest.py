@@ -1,10 +1,10 @@
-"""Results of WebPageTest: the JSON of its API, and what its agent leaves (a ZIP or folder).
+"""Results of WebPageTest: the JSON of its API, and the files of its agent (a ZIP or folder).
 
-Both hold the same requests: their phases in ms since the test of the page began (`created`, `dns_start`,
-`connect_start`, `ssl_start`, `load_start`, `ttfb_end`, `load_end`), what the browser said of them
+Both have the same requests. A request has its phases in ms since the test of the page began (`created`,
+`dns_start`, `connect_start`, `ssl_start`, `load_start`, `ttfb_end`, `load_end`), values from the browser
 (`priority`, `initiator`, `renderBlocking`, `securityDetails`, `socket`), and the main thread's time
 (`cpuTime`, ms). They become entries of a HAR. Bodies are in the agent's `N_bodies.zip`. The HARs of
-WebPageTest and HTTP Archive are HARs with the same fields after an underscore.
+WebPageTest and HTTP Archive have the same fields after an underscore.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from firstflight.pages.readers.wpt_times import Times
 _AGENT = re.compile(r"(?:.*/)?(\d{1,4})(_Cached)?(?:_(\d{1,4}))?_devtools_requests\.json(?:\.gz)?")
 """Names of the agent's files: run, cached or not, step."""
 _ORDERED = "testinfo.json"
-"""What the agent was told to do."""
+"""The agent's description of the test."""
 _HINT = "copy or download the result again: it is damaged or its end is missing"
 _MOST_FILES = 10_000
 _MOST_ZIPPED = 1 << 28
 _NAMED = b"PK\x01\x02"
-"""How an entry of a ZIP's directory begins."""
+"""The first bytes of an entry in a ZIP's directory."""
 
 
 def is_result(document: Node) -> bool:
-    """Whether it is a result as the API gives it: `jsonResult.php?test=ID`."""
+    """Whether it is a result of the API: `jsonResult.php?test=ID`."""
     return bool(_runs(document))
 
 
 def open_result(document: Node, path: Path, url: str) -> LoadedPage:
-    """The page at `url` of a result; without `url`, the first; of several runs the median.
+    """The page at `url` of a result; without `url`, the first page; of several runs the median.
 
     Raises:
         PageInputError: No run of it has requests, or there is no such page.
@@ -63,7 +63,7 @@ def open_result(document: Node, path: Path, url: str) -> LoadedPage:
 
 
 def open_agent(path: Path, url: str = "") -> LoadedPage:
-    """The page at `url` of what WebPageTest's agent left in the ZIP or folder at `path`; as `open_result`.
+    """The page at `url` in the agent's files, in the ZIP or folder at `path`; as `open_result`.
 
     Raises:
         PageInputError: It is damaged, or has no such page.
@@ -91,7 +91,7 @@ def _runs(document: Node) -> dict[str, Node]:
 
 
 def _link(said: Node, down: str, up: str) -> Node:
-    """The link of a test, as WebPageTest's HARs note it with each page: ms and kbit/s."""
+    """The link of a test in the form of WebPageTest's HARs: ms and kbit/s."""
     names = {"_latency_rtt_ms": "latency", "_bwDown_kbps": down, "_bwUp_kbps": up}
     return {noted: found for noted, name in names.items() if (found := positive(said, name)) is not None}
 
@@ -111,7 +111,7 @@ def _no_bodies(name: str) -> bytes | None:
 
 
 class _Result:
-    """The log of a HAR, put together run by run."""
+    """Builds the log of a HAR, run by run."""
 
     def __init__(self, link: Node) -> None:
         self.link = link
@@ -128,7 +128,7 @@ class _Result:
         *,
         is_cached: bool,
     ) -> None:
-        """Takes in the requests of one step of a run, of which `data` tells."""
+        """Adds the requests of one step of a run; `data` describes the step."""
         name, began_ms = (
             f"run {run}" + (f", step {step}" if step > 1 else ""),
             (positive(data, "date") or 0.0) * 1000,
@@ -202,7 +202,7 @@ def _entry(request: Node, page: str, began_ms: float, bodies: Bodies) -> Node:
 
 
 def _fields(lines: object) -> list[tuple[str, str]]:
-    """Header fields in lines `name: value`; a status or request line is none."""
+    """Header fields from lines `name: value`. Status and request lines are left out."""
     parts = (
         (line.partition(": ") for line in lines if isinstance(line, str)) if isinstance(lines, list) else ()
     )
@@ -215,7 +215,7 @@ def _value(fields: list[tuple[str, str]], name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files of a result, by name; each is read within bounds."""
+    """The files of a result, by name; their sizes are limited."""
 
     names: list[str]
     read: Callable[[str], bytes]
@@ -252,12 +252,12 @@ def _whole(file: Path) -> bytes:
 
 @contextmanager
 def _zip(data: bytes, place: str) -> Iterator[zipfile.ZipFile]:
-    # `zipfile` makes an object of each name, however many they are.
+    # `zipfile` makes an object for each name, without a limit.
     if (count := data.count(_NAMED)) > _MOST_FILES:
         raise PageInputError(f"{place}: {count} files in it are too many", "give one result alone")
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
-    except Exception as error:  # zipfile raises whatever its input provokes
+    except Exception as error:  # zipfile raises any exception, depending on its input
         raise PageInputError(f"{place}: no ZIP: {str(error)[:120] or type(error).__name__}", _HINT) from None
     with archive:
         yield archive
@@ -295,7 +295,7 @@ def _unzipped(data: bytes, place: str, budget: Budget) -> bytes:
 
 
 def _bodies(files: _Files, name: str) -> Bodies:
-    """What gives the body in a file of the agent's ZIP of bodies; nothing without that."""
+    """A function that returns a body from the agent's ZIP of bodies, or `None` if there is no such ZIP."""
     if name not in files.names:
         return _no_bodies
     data, budget = files.read(name), Budget(name)

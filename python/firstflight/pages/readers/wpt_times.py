@@ -1,8 +1,8 @@
-"""When WebPageTest's requests were asked for, and their phases.
+"""When WebPageTest's requests were queued, and their phases.
 
-`load_start` is when a request was sent. It was asked for before that: at `created`, or, in older results,
-when its connection began to be opened, unless that was ready long before (`_AHEAD_MS`: a preconnect). All are
-ms since the test of the page began.
+`load_start` is when a request was sent. It was queued before that: at `created` or, in older results, when
+its connection began to be opened. If that was ready long before (`_AHEAD_MS`), it was a preconnect and does
+not count. All times are ms since the test of the page began.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _AHEAD_MS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """When a request was asked for, ms since the test of the page began, and its phases, ms."""
+    """When a request was queued, ms since the test of the page began, and the durations of its phases, ms."""
 
     asked_ms: float
     length_ms: float
@@ -24,7 +24,7 @@ class Times:
 
     @classmethod
     def of(cls, request: Node) -> Times:
-        """Those of a request, whose fields are as the API's result names them."""
+        """The times of a request in the form of the API's result."""
 
         def at(key: str) -> float:
             return positive(request, key) or 0.0
@@ -61,9 +61,9 @@ class Times:
 
 
 def restated(entry: Node) -> Node:
-    """An entry of WebPageTest's own HAR from when it was asked for: there it begins when it was sent.
+    """Moves the start of an entry in WebPageTest's own HAR from when it was sent to when it was queued.
 
-    `startedDateTime` is `load_start` there, yet `timings` have the DNS and handshakes that came before it.
+    `startedDateTime` is `load_start` there, but `timings` include the DNS lookup and handshakes before it.
     """
     sent_ms = positive(entry, "_load_start")
     if sent_ms is None:

@@ -1,5 +1,5 @@
-"""Recording pages: stock Chromium loads them, what crossed its wire becomes a WACZ.
+"""Records pages: unchanged Chromium loads them, and what crossed the wire becomes a WACZ.
 
-Data flows `browse` -> `wire` -> `package` (with `har`); the command line calls
-`browse.visit` and `package.write_wacz`.
+Data flows `browse` -> `wire` -> `package` (with `har`). The command line calls `browse.visit` and
+`package.write_wacz`.
 """

@@ -1,4 +1,4 @@
-"""One page recorded: loaded in stock Chromium as often as it takes, and what crossed the wire."""
+"""Records one page: loads it in unchanged Chromium, repeatedly if needed, and reads what crossed the wire."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from firstflight.engines.clients.job import Drive, DriveJob
 from firstflight.pages.record.wire import Lost, Pair, exchanges_of, open_netlog, pair
 
 NETLOG, SCREENSHOT = "net.json", "page.png"
-"""Names of the files that a browser leaves in its folder."""
+"""Names of the files that a browser writes into its folder."""
 
 _QUIET_MS = 1_500
-"""After the load event the page is done when nothing was under way for so long."""
+"""After the load event the page is done when no request was active for this time."""
 
 _DRIVER = "firstflight.pages.record.driver"
 _START_S = 90.0
-"""What starting, resting and ending may take in addition to the load."""
+"""How long starting, becoming idle and ending may take in addition to the load."""
 _END_S = 15.0
 _HOSTS = Path("/etc/hosts")
 _LONGEST = 60
-"""Of a folder, bytes: a browser adds up to 45 to it for its socket."""
+"""Longest folder, bytes: a browser adds up to 45 for its socket."""
 _SHORT = "/tmp"
 _TOO_LATE = "Timeout"
-"""How Playwright says that there was no load event in time."""
+"""Playwright's error when there was no load event in time."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Browsing:
 
     Attributes:
         browser: The browser's program.
-        timeout_ms: How long a page may take.
+        timeout_ms: Limit for loading a page.
         sandbox: Whether the browser must have its own sandbox.
     """
 
@@ -55,8 +55,8 @@ def browse(url: str, browsing: Browsing, folder: Path) -> Drive:
 
     Args:
         url: The page.
-        browsing: How.
-        folder: Where the browser's files go: `NETLOG`, `SCREENSHOT`, and its profile while it runs.
+        browsing: How it is loaded.
+        folder: Folder for the browser's files: `NETLOG`, `SCREENSHOT`, and its profile while it runs.
     """
     with _temporary(folder) as temporary:
         return _drive(url, browsing, folder, temporary)
@@ -87,7 +87,7 @@ def _drive(url: str, browsing: Browsing, folder: Path, temporary: str) -> Drive:
 
 @contextmanager
 def _temporary(folder: Path) -> Iterator[str]:
-    """Where the browser keeps its profile and its socket, whose name may have 108 bytes (unix(7))."""
+    """A folder for the browser's profile and socket, whose path is limited to 108 bytes (unix(7))."""
     if len(os.fsencode(folder)) <= _LONGEST:
         yield str(folder)
         return
@@ -96,7 +96,7 @@ def _temporary(folder: Path) -> Iterator[str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the driver. What it started ends with it, and is gone when its standard error is closed."""
+    """Ends the driver; waits for its standard error to close, when its child processes have ended too."""
     process.terminate()
     try:
         process.communicate(timeout=_END_S)
@@ -106,7 +106,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _job(url: str, browsing: Browsing, folder: Path) -> DriveJob:
-    # A dictionary is state of an earlier answer, without which the recorded bytes could not be read.
+    # A dictionary comes from an earlier response. Without it the recorded bytes could not be decoded.
     off = ",".join([*FEATURES_OFF, "CompressionDictionaryTransport"])
     return DriveJob(
         url=url,
@@ -128,7 +128,7 @@ def _job(url: str, browsing: Browsing, folder: Path) -> DriveJob:
 
 
 def _laboratory_hosts() -> list[str]:
-    """Inside a laboratory, all its names: none of them knows that browsers ask it by https only."""
+    """In a laboratory, all of its host names: Chromium must not request any of them by https only."""
     if "FIRSTFLIGHT_ECHO" not in os.environ:
         return []
     lines = (line.partition("#")[0].split() for line in _HOSTS.read_text().splitlines())
@@ -136,7 +136,7 @@ def _laboratory_hosts() -> list[str]:
 
 
 def _authority() -> str | None:
-    """The certificate of the laboratory's authority, inside one."""
+    """The certificate of the laboratory's authority; `None` outside a laboratory."""
     file = os.environ.get("FIRSTFLIGHT_CA", "")
     return file if file and Path(file).is_file() else None
 
@@ -155,12 +155,12 @@ class Visit:
 
     Attributes:
         asked: The URL that was to be recorded.
-        pairs: Requests and answers, in the order of being sent.
-        lost: What could not be had.
+        pairs: Requests and responses, in the order in which they were sent.
+        lost: Requests without a complete response.
         drive: What the browser reported of the load.
-        epoch_ms: Added to the monotonic clock it gives ms since 1970.
-        screenshot: A picture of the page, if there is one.
-        attempts: How often the page was loaded for it.
+        epoch_ms: Difference of ms since 1970 and the monotonic clock, ms.
+        screenshot: A screenshot of the page; `None`: there is none.
+        attempts: How often the page was loaded.
     """
 
     asked: str
@@ -173,7 +173,7 @@ class Visit:
 
     @property
     def url(self) -> str:
-        """Where the page begins: what was asked for, or its https form if the browser insists on that."""
+        """The page's first URL: the requested one, or its https form if the browser insists on https."""
         return self.pairs[0].exchange.url if self.pairs else self.asked
 
     @property
@@ -183,17 +183,17 @@ class Visit:
 
     @property
     def had(self) -> bool:
-        """Whether the page itself could be had."""
+        """Whether the page itself was received."""
         return bool(self.pairs) and (self.drive.error is None or self.too_late)
 
     @property
     def too_late(self) -> bool:
-        """Whether there was no load event in time."""
+        """Whether the load event did not come in time."""
         return _TOO_LATE in (self.drive.error or "")
 
     @property
     def problem(self) -> str:
-        """Why the page could not be had, or what is wrong with it; empty if nothing is."""
+        """Why the page was not received, or what is wrong with it; empty if nothing is."""
         if not self.had:
             return self.drive.error or "no answer"
         if self.too_late:
@@ -205,17 +205,17 @@ class Visit:
 def visit(
     url: str, browsing: Browsing, folder: Path, *, retries: int, starting: Callable[[int], None]
 ) -> Visit:
-    """Loads a page, once more if anything was lost that might be had the next time.
+    """Loads a page, and again if something was lost that another attempt may get.
 
     Args:
         url: The page.
-        browsing: How.
-        folder: For what is on disk of it.
+        browsing: How it is loaded.
+        folder: Folder for its files.
         retries: How often at most it is loaded again.
-        starting: Is told the number of each attempt, from 1.
+        starting: Called with the number of each attempt, from 1.
 
     Returns:
-        The attempt that lost least.
+        The attempt with the fewest losses.
     """
     made: list[Visit] = []
     for attempt in range(1, retries + 2):
@@ -232,7 +232,7 @@ def _attempt(url: str, browsing: Browsing, folder: Path, number: int) -> Visit:
     drive = browse(url, browsing, folder)
     log = open_netlog(folder / NETLOG)
     exchanges = exchanges_of(log, bodies) if log else []
-    # As large as all that was transferred, several times over.
+    # Its size is several times that of all that was transferred.
     (folder / NETLOG).unlink(missing_ok=True)
     pairs, lost = pair(exchanges, drive.fetches)
     epoch_ms = log.epoch_ms if log else 0.0

@@ -2,8 +2,8 @@
 
 Called as `python -m firstflight.pages.record.driver RESULT [WRITABLE...] < JOB`.
 
-It ends when its caller ends. With folders WRITABLE it gives up root's rights first, since Chromium refuses
-root its sandbox.
+It ends when its caller ends. With folders WRITABLE it drops root's rights first, since Chromium has no
+sandbox as root.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 if __name__ == "__main__":
     if os.geteuid() == 0 and sys.argv[2:]:
-        # A driver that stays root says that there is no sandbox.
+        # If this fails, the driver stays root and reports that there is no sandbox.
         become_ordinary(map(Path, sys.argv[2:]))
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,7 @@
-"""A HAR 1.2 of a recorded page, without bodies: who asked for what, and when. The WARC has the rest.
+"""Writes a HAR 1.2 of a recorded page, without bodies: initiators and times. The WARC has the rest.
 
-`_warcRecordId` names the answer's record in the WARC, `_initiator` and `_resourceType` are DevTools'.
+`_warcRecordId` is the id of the response's record in the WARC. `_initiator` and `_resourceType` are
+DevTools'.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ def har_of(
     """The HAR of one page.
 
     Args:
-        pairs: Its exchanges, each with the id of its answer's WARC record.
+        pairs: Its exchanges, each with the id of its response's WARC record.
         drive: What the browser reported of the load.
-        url: Where the page begins.
-        epoch_ms: Added to the monotonic clock it gives ms since 1970.
+        url: The first URL of the page.
+        epoch_ms: Difference of ms since 1970 and the monotonic clock, ms.
         creator: Name and version of this program.
     """
     began_ms = (drive.started_ns or 0) / 1e6
@@ -44,7 +45,7 @@ def har_of(
 
 
 def iso_time(epoch_ms: float) -> str:
-    """A time as RFC 3339 writes it, to the millisecond."""
+    """A time in RFC 3339, with milliseconds."""
     moment = datetime.fromtimestamp(epoch_ms / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -70,7 +71,7 @@ def _entry(pair: Pair, record: str, began_ms: float, epoch_ms: float) -> dict[st
 
 
 def _timings(pair: Pair, began_ms: float) -> dict[str, float]:
-    """Phases of the request, ms, -1 for what did not happen; they add up from being asked for to the end."""
+    """Durations of the phases, ms, -1: did not happen. They add up to the time from queue to end."""
     exchange, fetch = pair.exchange, pair.fetch
     if fetch is None or fetch.sent_ms is None or fetch.first_byte_ms is None:
         wait = max(exchange.ended_ms - exchange.sent_ms, 0.0)
@@ -124,7 +125,7 @@ def _response(exchange: WireExchange, protocol: str) -> dict[str, object]:
 
 
 def _initiator(pair: Pair) -> dict[str, object]:
-    """As DevTools says it; of what it did not see, such as a worker's requests, the `Referer` does."""
+    """DevTools' initiator; where DevTools saw none, as for a worker's requests, the `Referer`."""
     fetch, referer = pair.fetch, pair.exchange.request.value("referer")
     if fetch is None:
         return {"type": "other", **({"url": referer} if referer else {})}
@@ -139,5 +140,5 @@ def _listed(fields: Fields) -> list[dict[str, str]]:
 
 
 def _size(head: Head) -> int:
-    """As HTTP/1.1 writes it, bytes: a character is one."""
+    """Bytes in the form of HTTP/1.1; each character is one byte."""
     return len(head.first_line) + 4 + sum(len(name) + len(value) + 4 for name, value in head.fields)

@@ -1,6 +1,6 @@
 """A WACZ (version 1.1.1) of recorded pages, written to a temporary file and renamed when it is complete.
 
-Its index by URL is CDXJ (pywb's format): players look answers up in it, a line each, sorted.
+Its index by URL is CDXJ (pywb's format): sorted lines, one per response, in which players look URLs up.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def write_wacz(path: Path, visits: Sequence[Visit]) -> None:
     """Writes the pages to `path`.
 
     Raises:
-        UsageError: The place cannot be written to.
+        UsageError: The file cannot be written.
     """
     try:
         with whole(path) as file, zipfile.ZipFile(file, "w") as archive:
@@ -109,13 +109,13 @@ class _Package:
         self._resources: list[dict[str, object]] = []
 
     def put(self, path: str, content: bytes) -> None:
-        """Adds a file; what is not compressed already is."""
+        """Adds a file, compressed unless its content is compressed already."""
         with self.member(path, stored=path.endswith((".gz", ".png"))) as file:
             file.write(content)
 
     @contextmanager
     def member(self, path: str, *, stored: bool = True) -> Iterator[IO[bytes]]:
-        """Adds a file piece by piece. Players jump into what is `stored`."""
+        """Adds a file piece by piece. Players need random access to files that are `stored`."""
         info = zipfile.ZipInfo(path, datetime.now(UTC).timetuple()[:6])
         info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
         with self._archive.open(info, "w", force_zip64=True) as inner:
@@ -125,7 +125,7 @@ class _Package:
         self._resources.append({"name": name, "path": path, "hash": digest, "bytes": file.tell()})
 
     def close(self, first: Visit) -> None:
-        """Adds the list of all files."""
+        """Adds the list of all files, and closes the package."""
         package = {
             "profile": "data-package",
             "wacz_version": "1.1.1",
@@ -142,7 +142,7 @@ class _Package:
 
 
 class _Hashed:
-    """A file that is only written, with its length and its hash."""
+    """A write-only file that computes its length and hash."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -158,18 +158,18 @@ class _Hashed:
         return self._bytes
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        """Does nothing: there is no buffer."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Indexed:
-    """Where in the WARC an answer is.
+    """The position of a response in the WARC.
 
     Attributes:
-        url: What was asked for.
+        url: The requested URL.
         date: ISO 8601.
         record: Its `WARC-Record-ID`.
-        digest: Of its payload.
+        digest: Digest of its payload.
         offset: First byte of its gzip member.
         length: Bytes of its gzip member.
     """
@@ -186,19 +186,19 @@ class _Indexed:
 
 
 class _RawFields(StatusAndHeaders):  # type: ignore[misc]
-    """As they came: warcio would rewrite what is not ASCII."""
+    """Header fields as received: warcio would rewrite characters other than ASCII."""
 
     def to_ascii_bytes(self, filter_func: Any = None) -> bytes:  # noqa: ANN401
-        """A byte for each character."""
+        """The header with one byte per character."""
         found: bytes = self.to_bytes(filter_func, "latin-1")
         return found
 
 
 class _Warc:
-    """Writes one WARC (ISO 28500), with warcio: a gzip member for each record, for readers that jump.
+    """Writes one WARC (ISO 28500) with warcio: a gzip member per record, so that readers have random access.
 
     Args:
-        file: Where to.
+        file: The file to write to.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -206,16 +206,16 @@ class _Warc:
         self._writer = WARCWriter(file, gzip=True, warc_version="1.1")
 
     def add_info(self, software: str) -> None:
-        """Says who wrote it."""
+        """Writes a record with the name of this program."""
         info = {"software": software, "format": "WARC File Format 1.1"}
         self._writer.write_record(self._writer.create_warcinfo_record("data.warc.gz", info))
 
     def add(self, pair: Pair, epoch_ms: float) -> _Indexed:
-        """Writes an answer and its request.
+        """Writes a response and its request.
 
         Args:
-            pair: Both; there is an answer.
-            epoch_ms: Added to the monotonic clock it gives ms since 1970.
+            pair: Both; there must be a response.
+            epoch_ms: Difference of ms since 1970 and the monotonic clock, ms.
         """
         exchange, posted = pair.exchange, _posted(pair)
         fields = {"WARC-Date": iso_time(epoch_ms + exchange.sent_ms)}
@@ -281,16 +281,16 @@ def _payload(exchange: WireExchange) -> Iterator[IO[bytes]]:
 
 
 def _cdxj(answers: Iterable[_Indexed], warc: str) -> bytes:
-    """The index of `answers`, which stand in the file `warc`."""
+    """The CDXJ index of `answers`, which are in the file `warc`."""
     return "".join(sorted(_line(answer, warc) for answer in answers)).encode()
 
 
 def surt(url: str) -> str:
-    """The URL as a key to sort by, as pywb makes it: in Sort-friendly URI Reordering Transform.
+    """The URL as a sort key, as pywb makes it: in Sort-friendly URI Reordering Transform.
 
-    Host reversed, without `www.`; escapes undone where they can be; no slash at the end; parameters in order,
-    without the identifiers of sessions; all in lower case. pywb takes the package `surt`, whose rules are
-    those of the Wayback Machine and of Google's Safe Browsing API.
+    The host is reversed, without `www.`. Escapes are undone if possible. A slash at the end is removed.
+    Parameters are sorted, and session identifiers removed. All is lower case. pywb uses the package `surt`,
+    whose rules are those of the Wayback Machine and of Google's Safe Browsing API.
     """
     parts = urlsplit(url)
     host = re.sub(r"^www\d*\.", "", re.sub(r"\.{2,}", ".", parts.hostname or "").strip("."))
@@ -300,7 +300,7 @@ def surt(url: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """`text` with only those escapes that it needs."""
+    """`text` with only those escapes that are necessary."""
     data = text.encode()
     while (plain := unquote_to_bytes(data)) != data:
         data = plain
@@ -308,7 +308,7 @@ def _unescaped(text: str) -> str:
 
 
 def _path(path: str) -> str:
-    """`path` without empty and dotted segments, slash at its end, and session of ASP.NET."""
+    """`path` without empty and dotted segments, final slash, and ASP.NET session."""
     kept: list[str] = []
     for segment in path.split("/"):
         if segment == "..":
@@ -321,7 +321,7 @@ def _path(path: str) -> str:
 def _query(query: str) -> str:
     for session in _SESSIONS:
         query = session.sub(lambda found: found[1] + (found[2] or ""), query)
-    # By name, then by value: a name may go on with a character that comes before '='.
+    # Sort by name, then by value: a name may continue with a character that sorts before '='.
     return "&".join(
         "=".join(pair) for pair in sorted(part.split("=", 1) for part in query.lower().split("&"))
     )
@@ -339,7 +339,7 @@ def _line(answer: _Indexed, warc: str) -> str:
         **({} if answer.method == "GET" else {"method": answer.method}),
     }
     stamp = re.sub(r"\D", "", answer.date)[:14]
-    # Players look for other methods under a key of their own (pywb's append_post_query).
+    # Players use a different key for other methods (pywb's append_post_query).
     key = surt(answer.url if answer.method == "GET" else _with_method(answer.url, answer.method))
     return f"{key} {stamp} {json.dumps(fields)}\n"
 

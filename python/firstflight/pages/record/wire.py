@@ -1,13 +1,13 @@
-"""Requests and answers as they crossed the wire, put together from the net log.
+"""Builds requests and responses as they crossed the wire from the net log.
 
-Bodies are what the browser read before it undid any content coding. The body of a redirect it never reads;
-its length is known where the header says it. Each exchange is paired with the request of the page that it
-belongs to; what could not be had is listed.
+Bodies are in their content coding. The browser never reads the body of a redirect; its length is known if the
+header has it. Each exchange is paired with the request of the page that it belongs to. Lost responses are
+listed.
 
-Chromium's net log (`--log-net-log`, capture mode `Everything`): a JSON document with an event a line
-(net/log/file_net_log_observer.cc). It is read line by line, since it holds all that was transferred, several
-times over. A log without its end, as a browser that is killed leaves it, is read as far as it goes.
-`pages/readers/netlog.py` reads net logs of other browsers, as a whole and for their times.
+Chromium's net log (`--log-net-log`, capture mode `Everything`) is a JSON document with an event per line
+(net/log/file_net_log_observer.cc). It is read line by line, since it contains all transferred bytes several
+times. An incomplete log, from a browser that was killed, is read as far as it goes. `pages/readers/netlog.py`
+reads net logs of other browsers, as a whole and for their times.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Fields = list[tuple[str, str]]
 _SENT = ("HTTP_TRANSACTION_SEND_REQUEST_HEADERS", "HTTP_TRANSACTION_HTTP2_SEND_REQUEST_HEADERS")
 _NO_BODY = (204, 205, 304)
 _LASTING = ("ERR_NAME_", "ERR_ABORTED", "ERR_BLOCKED_BY_", "ERR_CERT_", "ERR_UNSAFE_PORT", "ERR_INVALID_")
-"""How errors begin that another visit would meet again."""
+"""Prefixes of errors that another visit would meet again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """First line and fields of a message, a character for each byte."""
+    """First line and fields of a message, one character per byte."""
 
     first_line: str
     fields: Fields
@@ -45,19 +45,19 @@ class Head:
 
 @dataclass(slots=True)
 class WireExchange:
-    """One request that was sent, and its answer.
+    """One request that was sent, and its response.
 
     Attributes:
-        url: Absolute URL, no fragment.
+        url: Absolute URL without fragment.
         method: Request method.
-        from_page: Whether a page asked, not the browser itself.
-        sent_ms: When, monotonic clock.
-        request: Head of the request. Of HTTP/2 as HTTP/1.1 writes it.
-        answer: Head of the answer; `None`: none came.
-        body: File with the answer's body in its content coding, in chunks where the head says so.
+        from_page: Whether a page made it, and not the browser itself.
+        sent_ms: When it was sent, monotonic clock.
+        request: Header of the request; for HTTP/2 in the form of HTTP/1.1.
+        answer: Header of the response; `None`: there was none.
+        body: File with the response's body in its content coding, with chunks if the header says so.
         body_bytes: Its length without chunks.
         ended_ms: When its last byte was read.
-        error: Chromium's number of what ended it early; 0: nothing did.
+        error: Chromium's number of the error that ended it early; 0: none.
     """
 
     url: str
@@ -73,7 +73,7 @@ class WireExchange:
 
     @property
     def status(self) -> int:
-        """HTTP status, 0 without an answer."""
+        """HTTP status; 0 without a response."""
         words = self.answer.first_line.split() if self.answer else []
         return int(words[1]) if len(words) > 1 and words[1].isdecimal() else 0
 
@@ -85,23 +85,23 @@ class WireExchange:
 
     @property
     def stated_bytes(self) -> int | None:
-        """The body's length as its head says; `None` if it does not."""
+        """The body's length according to the header; `None` if the header lacks it."""
         stated = self.answer.value("content-length") if self.answer else ""
         return int(stated) if stated.isascii() and stated.isdecimal() and len(stated) < 15 else None
 
     @property
     def has_body(self) -> bool:
-        """Whether the browser was to read one."""
+        """Whether the response has a body that the browser reads."""
         return not (self.method == "HEAD" or self.status in _NO_BODY or self.location)
 
     @property
     def chunked(self) -> bool:
-        """Whether the body stands in chunks. Where they were cut on the wire is not known."""
+        """Whether the body is stored with chunks. The chunk sizes on the wire are not known."""
         return bool(self.answer and "chunked" in self.answer.value("transfer-encoding").lower())
 
     @property
     def whole(self) -> bool:
-        """Whether all of the answer came."""
+        """Whether the whole response was received."""
         if self.answer is None:
             return False
         if not self.has_body:
@@ -110,11 +110,11 @@ class WireExchange:
 
 
 def exchanges_of(log: NetLog, folder: Path) -> list[WireExchange]:
-    """Every request of `log` that went to a server, in the order of being sent.
+    """Every request in `log` that was sent to a server, in the order in which they were sent.
 
     Args:
         log: The net log.
-        folder: Where bodies are put, a file each.
+        folder: Folder for the bodies, a file each.
     """
     requests: dict[int, _Request] = {}
     found: list[WireExchange] = []
@@ -131,7 +131,7 @@ def exchanges_of(log: NetLog, folder: Path) -> list[WireExchange]:
 
 @dataclass(slots=True)
 class _Request:
-    """A request of the browser's: several exchanges if it is redirected or asked to authenticate."""
+    """A request of the browser. It has several exchanges after redirects or requests to authenticate."""
 
     url: str = ""
     method: str = "GET"
@@ -156,7 +156,7 @@ class _Request:
             self._answer(self.now, event)
 
     def close(self) -> None:
-        """Ends the body of what was under way."""
+        """Ends the body that was being read."""
         if self.now and self.now.chunked and self.now.has_body:
             with self.now.body.open("ab") as file:
                 file.write(b"0\r\n\r\n")
@@ -190,7 +190,7 @@ class _Request:
 
 
 def _asked(lines: list[str], first: str) -> Head:
-    """HTTP/2 has pseudo-fields for what HTTP/1.1 says in the first line and in `Host`."""
+    """Converts the pseudo-fields of HTTP/2 to the first line and `Host` of HTTP/1.1."""
     if first:
         return Head(first.strip(), _fields(lines))
     fields = _fields([line.removeprefix(":") for line in lines if line.startswith(":")])
@@ -207,7 +207,7 @@ def _fields(lines: list[str]) -> Fields:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An exchange, and what DevTools says of it; nothing of what a service worker asked for."""
+    """An exchange and DevTools' view of it. Requests of service workers are left out."""
 
     exchange: WireExchange
     fetch: Fetch | None
@@ -215,7 +215,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A request whose answer could not be had, or not whole."""
+    """A request without a complete response."""
 
     url: str
     method: str
@@ -223,15 +223,14 @@ class Lost:
 
     @property
     def lasting(self) -> bool:
-        """Whether it would be lost again."""
+        """Whether another visit would lose it again."""
         return any(word in self.reason for word in _LASTING)
 
 
 def pair(exchanges: Iterable[WireExchange], fetches: Iterable[Fetch]) -> tuple[list[Pair], list[Lost]]:
-    """The exchanges that the page made, in the order of being sent, and what it did not get.
+    """The exchanges that the page made, in the order in which they were sent, and the lost requests.
 
-    The same request made twice is told apart by its order. What the browser asks on its own account is left
-    out.
+    If the same request was made twice, the order decides. Requests of the browser itself are left out.
     """
     waiting = _by_request(fetches)
     pairs: list[Pair] = []
@@ -267,7 +266,7 @@ def _cut(pair: Pair) -> Lost | None:
 
 
 class Params(TypedDict, total=False):
-    """What events say that are read here; each type says some of it."""
+    """The parameters of events that this module reads; each type has some of them."""
 
     url: str
     method: str
@@ -280,14 +279,14 @@ class Params(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a request.
+    """An event of a request.
 
     Attributes:
         type: Its name, e.g. `URL_REQUEST_START_JOB`.
         request: Number of the request.
-        ms: When, monotonic clock.
-        begins: Whether something begins that a later event of this type ends.
-        params: What it says.
+        ms: Its time, monotonic clock.
+        begins: Whether a later event of this type ends it.
+        params: Its parameters.
     """
 
     type: str
@@ -302,7 +301,7 @@ class NetLog:
     """A log on disk.
 
     Attributes:
-        epoch_ms: Added to a time of the monotonic clock it gives ms since 1970.
+        epoch_ms: Difference of ms since 1970 and the monotonic clock, ms.
     """
 
     epoch_ms: float
@@ -312,7 +311,7 @@ class NetLog:
     _begin: int
 
     def events(self) -> Iterator[Event]:
-        """All that happened to requests, in order."""
+        """All events of requests, in order."""
         with self._file.open("rb") as lines:
             for line in lines:
                 if not line.startswith(b"{") or (found := _parsed(line)) is None:
@@ -331,7 +330,7 @@ class NetLog:
 
 
 def open_netlog(file: Path) -> NetLog | None:
-    """Reads what the log says of itself; `None` if there is none, as of a browser that did not start."""
+    """Reads the log's constants; `None` if there is no log, as for a browser that did not start."""
     if not file.is_file():
         return None
     with file.open("rb") as lines:
@@ -349,7 +348,7 @@ def open_netlog(file: Path) -> NetLog | None:
 
 
 def _parsed(line: bytes) -> Any:  # noqa: ANN401
-    """The JSON object in a line; None where there is none."""
+    """The JSON object in a line; `None` if there is none."""
     try:
         found = json.loads(line.rstrip(b",] \n"))
     except ValueError:

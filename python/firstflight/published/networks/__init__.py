@@ -1,6 +1,6 @@
-"""Networks by name, as their sources publish them: a TOML file each, whose first lines name the source.
+"""Networks by name, with values that their sources publish: a TOML file each, which names its source.
 
-What `--network NAME` stands for, and what a caption calls a path of these figures.
+They are the values of `--network NAME`, and captions name paths after them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ def network_files() -> list[Path]:
 
 
 def network_name(rtt_ms: float, down_mbps: float | None, up_mbps: float | None, loss: float) -> str:
-    """What a path of an access link is called; empty where it has no name.
+    """The name of the network with the values of an access link; empty if there is none.
 
-    Of several names, such as `cable` and `wpt-cable`, the shortest. Networks that are measured at several
-    round-trip times, the paper's and the course's, are not among them.
+    If there are several, such as `cable` and `wpt-cable`, it is the shortest. Networks with several
+    round-trip times, those of the paper and the course, are left out.
 
     Args:
-        rtt_ms: Round-trip time.
-        down_mbps: Rate towards the client, Mbit/s; None: unlimited.
-        up_mbps: Rate from the client.
+        rtt_ms: Round-trip time, ms.
+        down_mbps: Rate towards the client, Mbit/s; `None`: unlimited.
+        up_mbps: Rate from the client, Mbit/s; `None`: unlimited.
         loss: Share of packets lost in each direction.
     """
     return _names().get((rtt_ms, down_mbps, up_mbps, loss), "")

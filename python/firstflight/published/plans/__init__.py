@@ -1,6 +1,6 @@
-"""Plans by name: the paper's experiment and the course's, a TOML file each. What `--plan NAME` stands for.
+"""Plans by name, for `--plan NAME`: the experiments of the paper and the course, a TOML file each.
 
-The folder `plans` of the repository has links to them: an installation has the package alone.
+The folder `plans` of the repository links to these files: an installation has only the package.
 """
 
 from __future__ import annotations

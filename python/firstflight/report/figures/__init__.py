@@ -1,4 +1,4 @@
 """Figures of a run, each as SVG and PNG.
 
-One module per figure; `theme` is how they look, `draw` makes the files.
+One module per figure. `theme` has their common style, `draw` makes the files.
 """

@@ -1,4 +1,4 @@
-"""Two results against each other: a point per cell, on the diagonal where they agree."""
+"""Two results against each other: a point per cell; points on the diagonal agree."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from firstflight.report.figures.theme import CATEGORY_COLORS, SOFT, Spec, styled
 
 _SIZE = 420
 _WRAPPED = 90
-"""Characters of a line below the title."""
+"""Characters per line below the title."""
 _ROOM = 3.0
-"""Around the points, percentage points."""
+"""Space around the points, percentage points."""
 _MANY = 30
-"""More points than this are not labelled."""
+"""With more points than this none is labelled."""
 
 
 def agreement(found: Comparison) -> Spec:
-    """Improvement on one side against the other, with the intervals that there are.
+    """Improvement of one side against the other, with the intervals that exist.
 
     Args:
         found: The comparison; at least one pair.
@@ -64,7 +64,7 @@ def _names(pair: Pair) -> dict[str, object]:
 
 
 def _by_page(names: list[str]) -> alt.Color | alt.ColorValue:
-    """A colour per page, as long as there are colours."""
+    """A colour per page, if there are enough colours."""
     pages = list(dict.fromkeys(names))
     if len(pages) > len(CATEGORY_COLORS):
         return alt.ColorValue(CATEGORY_COLORS[0])

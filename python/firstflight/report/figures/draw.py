@@ -1,6 +1,6 @@
-"""Figures as files: each is drawn, written as SVG, PNG, PDF or HTML, and named after what it shows.
+"""Draws figures as files: SVG, PNG, PDF or HTML, named after what they show.
 
-vl-convert works in a process of its own: it holds the interpreter's lock while it works.
+vl-convert runs in a process of its own, since it holds the interpreter's lock while it works.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ def draw_figures(
     forms: Sequence[str] = ("svg", "png"),
     progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
-    """Draw every figure of a run into ``figures/`` of its folder.
+    """Draws every figure of a run into ``figures/`` of its folder.
 
     Args:
         folder: The results folder.
         evidence: Its cell pairs, their summary, and the explanations of those that can be explained.
-        forms: Of `svg`, `png` and `pdf`.
-        progress: Told the name of each figure before it is drawn.
+        forms: File types: `svg`, `png`, `pdf`.
+        progress: Called with the name of each figure before it is drawn.
 
     Returns:
-        The files, those of a figure together, overviews first.
+        The files, grouped by figure, overviews first.
 
     Raises:
         UsageError: The folder cannot be written to.
@@ -65,9 +65,9 @@ def _figures(evidence: Evidence) -> Iterator[tuple[str, Spec]]:
 
 
 def waterfall_name(cell: Cell, variant: str = "") -> str:
-    """File name of a waterfall without its ending: ``waterfall-<page>-<rtt>ms`` and what else is special.
+    """File name of a waterfall without suffix: ``waterfall-<page>-<rtt>ms``, then `variant`.
 
-    A page's name comes from outside: what could lead out of the folder is replaced.
+    A page's name is untrusted: characters that could lead out of the folder are replaced.
     """
     parts = ["waterfall", cell["page"], f"{words.rtt(cell['rtt_ms'])}ms", *variant.split()]
     return "-".join(re.sub(r"[^A-Za-z0-9_.]+", "_", str(part))[:80] for part in parts)
@@ -78,7 +78,7 @@ def _write(file: Path, drawn: bytes) -> Path:
 
 
 PNG_SCALE = 2.0
-"""Pixels per point: sharp on a slide and in print."""
+"""Pixels per point, enough for slides and print."""
 
 
 def svg(spec: Spec) -> bytes:
@@ -87,17 +87,17 @@ def svg(spec: Spec) -> bytes:
 
 
 def png(drawn: bytes) -> bytes:
-    """An SVG as PNG, so that the two are the same."""
+    """Converts an SVG to PNG, so that both look the same."""
     return elsewhere("svg_to_png", drawn, scale=PNG_SCALE)
 
 
 def pdf(drawn: bytes) -> bytes:
-    """An SVG as PDF, so that the two are the same."""
+    """Converts an SVG to PDF, so that both look the same."""
     return elsewhere("svg_to_pdf", drawn)
 
 
 OF_SVG: dict[str, Callable[[bytes], bytes]] = {"svg": lambda drawn: drawn, "png": png, "pdf": pdf}
-"""Makers of each form of a figure of a run, from its SVG."""
+"""Functions that convert the SVG of a run's figure to each file type."""
 
 FORMS: dict[str, Callable[[Spec], bytes]] = {
     ".svg": svg,
@@ -105,7 +105,7 @@ FORMS: dict[str, Callable[[Spec], bytes]] = {
     ".pdf": lambda spec: pdf(svg(spec)),
     ".html": lambda spec: vl_convert.vegalite_to_html(spec, bundle=True).encode(),
 }
-"""Makers of each form, by the suffix of its files."""
+"""Functions that draw a figure, by the suffix of the file."""
 
 
 def save_figure(spec: Spec, file: Path) -> Path:
@@ -113,10 +113,10 @@ def save_figure(spec: Spec, file: Path) -> Path:
 
     Args:
         spec: A Vega-Lite document.
-        file: Where to; its suffix is the form.
+        file: The file to write; its suffix is the type.
 
     Raises:
-        UsageError: The form is unknown, or the file cannot be written.
+        UsageError: The type is unknown, or the file cannot be written.
     """
     form = FORMS.get(file.suffix.lower())
     if form is None:
@@ -138,9 +138,9 @@ def elsewhere(function: str, content: bytes, **options: float) -> bytes:
     """Calls a function of vl-convert in another process.
 
     Args:
-        function: Its name.
+        function: The name of the function.
         content: Its first argument, as UTF-8.
-        options: The others.
+        options: Its other arguments.
     """
     command = [sys.executable, "-P", "-c", _CONVERT, function, json.dumps(options)]
     return subprocess.run(command, input=content, stdout=subprocess.PIPE, check=True).stdout

@@ -1,8 +1,8 @@
-"""The figures that show all of a run: those of the report, which its script draws: no library is needed.
+"""The figures of a whole run. The report's script draws them as well, so they need no library there.
 
-Improvement with the paper's, and load times, over the RTT or the rate, a panel per page; how the PLTs of a
-cell are distributed: every load against the median of the baseline of its cell; and what the PLTs were spent
-on: the critical paths of baseline and treatment, as stacked bars.
+They are: improvement, with the paper's, and load times over the RTT or the rate, a panel per page; the
+distribution of PLTs, with every load relative to the median of its cell's baseline; and what PLTs were spent
+on, as stacked bars of the critical paths of baseline and treatment.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CRITICAL_PATH = "critical-path"
 
 
 def overviews(evidence: Evidence) -> Iterator[tuple[str, Spec]]:
-    """Name and Vega-Lite document of each that this run has.
+    """Name and Vega-Lite document of each figure that this run has.
 
     Args:
         evidence: The cell pairs, their summary, and the explanations of those that can be explained.
@@ -68,7 +68,7 @@ _MEASURED, _PAPER = "measured", "the paper, Table 1"
 
 @dataclass(frozen=True)
 class _Against:
-    """What a curve goes over: a column of the summary, and its name."""
+    """The horizontal axis of a curve: a column of the summary, and its title."""
 
     column: str
     title: str
@@ -162,7 +162,7 @@ def _x(data: Rows, against: _Against) -> Spec:
 
 
 def _intervals(point: Mapping[str, object], data: Rows) -> list[Spec]:
-    """A bar per interval; no layer where there are none, of which Vega would warn."""
+    """A bar per interval; no layer if there are no intervals, since Vega would warn of it."""
     ends = {**point, "y": field("low"), "y2": {"field": "high"}}
     drawn = layer("rule", ends, "isValid(datum.low)", strokeWidth=2.2)
     return [drawn] if any(row["low"] is not None for row in data) else []
@@ -196,7 +196,7 @@ def _medians(cells: Sequence[Cell]) -> Rows:
 
 
 def _sources(cells: Sequence[Cell]) -> list[str]:
-    """How measured curves are called: after their treatments, if there are several."""
+    """Names of the measured curves: their treatments, if there are several."""
     names = list(dict.fromkeys(str(cell["treatment"]) for cell in cells))
     return names if len(names) > 1 else [_MEASURED]
 
@@ -215,14 +215,14 @@ def _row(
 
 
 MOST_DOTS = 3000
-"""With more loads than this, only their quartiles and ends are drawn."""
+"""With more loads than this only quartiles and extremes are drawn."""
 
 _DISTRIBUTIONS_A_ROW = 2
 _WIDTH, _ROW_HEIGHT = 360, 19
 
 
 def plt_distribution(pairs: Sequence[CellPair], cells: Sequence[Cell]) -> Spec:
-    """A panel per page, a row per RTT and side.
+    """The distribution of PLTs: a panel per page, a row per RTT and side.
 
     Args:
         pairs: Cell pairs; at least one of them has a paired block.
@@ -246,7 +246,7 @@ def plt_distribution(pairs: Sequence[CellPair], cells: Sequence[Cell]) -> Spec:
 
 
 def _colors(pairs: Sequence[CellPair]) -> dict[str, str]:
-    """A colour for each side, by how it is named."""
+    """A colour for each side, by its name."""
     baselines, treatments = (list(dict.fromkeys(pair.phrases[side] for pair in pairs)) for side in SIDES)
     return treatment_colors(baselines, treatments)
 
@@ -281,7 +281,7 @@ def _box(pair: CellPair, side: Side, panel: str) -> dict[str, object]:
 
 
 def _changes(pair: CellPair, side: Side) -> list[float]:
-    """PLT of each load of a side against the median of the baseline, percent."""
+    """PLT of each load of a side relative to the median of the baseline, percent."""
     middle = float(np.median(pair.plt_ms("baseline")))
     return [100 * (plt_ms / middle - 1) for plt_ms in pair.plt_ms(side)]
 
@@ -301,12 +301,12 @@ def _distribution_notes(cells: Sequence[Cell], loads: int) -> list[str]:
 
 _PATHS_A_ROW = 2
 _SHORT = 11
-"""Longer names of treatments need more room behind their bars, in characters."""
+"""Treatments with longer names need more space beside their bars, characters."""
 _WIDTH, _BAR_HEIGHT = 400, 21
 
 
 def critical_paths(explanations: Sequence[Explanation]) -> Spec:
-    """The bars of all cells on one scale, a panel per page.
+    """What PLTs were spent on: the bars of all cells on one scale, a panel per page.
 
     Args:
         explanations: At least one.
@@ -359,7 +359,7 @@ def _seconds(longest_s: float) -> Spec:
 
 
 def _place(sides: Sequence[str]) -> Spec:
-    """The row of a bar: its RTT, and within it the treatment."""
+    """The row of a bar: its RTT, and within it its treatment."""
     axis = {"ticks": False, "domain": False, "grid": False, "labelFontSize": 11, "labelPadding": 6}
     padding = {"paddingInner": 0.22, "paddingOuter": 0.1}
     offset = named("side", scale={"domain": list(sides)})

@@ -1,4 +1,4 @@
-"""A server under load: processor time and latency by the rate of clients, and what floods leave of both."""
+"""A server under load: CPU time and latency over the rate of clients, and the effect of floods on both."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _FLOODS = {"none": "no flood", "plain": "no cookie", "forged": "forged cookies",
 
 
 def cost_by_rate(rows: Rows) -> Spec:
-    """Processor time per request against the rate, a panel per server.
+    """CPU time per request against the rate, a panel per server.
 
     Args:
-        rows: Without a flood.
+        rows: Rows without a flood.
     """
     points = [
         {**_cell(cell), **_spread([row["cpu_us"] for row in cell])}
@@ -39,7 +39,7 @@ def latency_by_rate(rows: Rows) -> Spec:
     """Percentiles of the latency against the rate, a panel per server.
 
     Args:
-        rows: Without a flood.
+        rows: Rows without a flood.
     """
     points = [
         {**_cell(cell), "percentile": label, "middle": middle_latency(latencies)}
@@ -62,7 +62,7 @@ def latency_by_rate(rows: Rows) -> Spec:
 
 
 def flood_by_kind(rows: Rows) -> Spec:
-    """Share of clients served, and the 99th percentile of their latency, by flood and setting."""
+    """Share of clients served and the 99th percentile of their latency, by flood and setting."""
     points = [
         {
             **_cell(cell),
@@ -156,4 +156,4 @@ FIGURES: Mapping[str, Callable[[Rows], Spec]] = {
     "latency-by-rate": latency_by_rate,
     "floods": flood_by_kind,
 }
-"""Makers of each figure, by the name of its files."""
+"""Functions that make each figure, by the name of its files."""

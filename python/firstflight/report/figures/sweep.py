@@ -1,4 +1,4 @@
-"""A sweep in one figure: how the improvement is distributed over pages, by RTT and rate, and by origins."""
+"""The figure of a sweep: the distribution of the improvement over pages, by RTT and rate, and by origins."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from firstflight.text import plural
 
 _HEIGHT, _WIDTH, _STEP = 230, 170, 18
 _COLORS = ("#79bfe8", "#0072b2", "#1f2933")
-"""Of the shortest, the middle and the longest RTT."""
+"""Colours of the shortest, the middle and the longest RTT."""
 
 
 def improvement_of_sweep(sweep: Sweep) -> Spec:
-    """Quantiles of the improvement against RTT, a panel per rate; and by the number of a page's origins.
+    """Quantiles of the improvement against RTT, a panel per rate, and against the number of origins of pages.
 
     Args:
-        sweep: As `firstflight.analysis.sweep.summarize_sweep` gives it; at least one path.
+        sweep: From `firstflight.analysis.sweep.summarize_sweep`, with at least one path.
     """
     pages = max(path["n"] for path in sweep["paths"])
     clock = "simulated" if sweep["engines"] == ["simulate"] else "emulated"
@@ -90,7 +90,7 @@ def _panel(path: SweepPath, *, several: bool) -> str:
 
 
 def _groups(origins: Sequence[OriginsGroup]) -> list[dict[str, object]]:
-    """Of three RTTs: the shortest, the middle one, the longest."""
+    """The groups of three RTTs: the shortest, the middle one, the longest."""
     rtts = sorted({group["rtt_ms"] for group in origins})
     shown = dict.fromkeys([rtts[0], rtts[len(rtts) // 2], rtts[-1]]) if rtts else {}
     return [

@@ -1,4 +1,4 @@
-"""How every figure looks: type, grid, and colours that colour-blind readers can tell apart.
+"""The common style of figures: type, grid, and colours that colour-blind readers can distinguish.
 
 Colours are after Okabe and Ito, "Color universal design", 2008.
 """
@@ -13,20 +13,20 @@ FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 INK, SOFT, GRID = "#1f2933", "#5f6b76", "#e4e7eb"
 
 SIDE_COLORS = {"baseline": "#8a94a0", "treatment": "#0072b2"}
-"""One colour per side: the treatment stands out from the baseline."""
+"""A colour per side; that of the treatment is more prominent."""
 
 CATEGORY_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-"""Colours of treatments, pages or whatever else a figure has several of."""
+"""Colours of treatments, pages or other categories."""
 
 
 def treatment_colors(baselines: Sequence[str], treatments: Sequence[str]) -> dict[str, str]:
-    """A colour for each treatment, by its name: baselines are grey, the colours of the others repeat."""
+    """A colour for each treatment, by name. Baselines are grey; the colours of the others repeat."""
     grey = dict.fromkeys(baselines, SIDE_COLORS["baseline"])
     return {**grey, **dict(zip(treatments, cycle(CATEGORY_COLORS), strict=False))}
 
 
 PHASE_COLORS = {"queued": "#d9dde1", "connect": "#d55e00", "wait": "#79bfe8", "receive": "#00598c"}
-"""One colour per phase of a request; the handshake, which TFO saves, is the warm one."""
+"""A colour per phase of a request; the handshake, which TFO saves, has the warm one."""
 
 COMPONENT_COLORS = {
     "tcp": "#d55e00",
@@ -41,10 +41,10 @@ COMPONENT_COLORS = {
     "transfer": "#00598c",
     "processing": "#b3bac1",
 }
-"""One colour per component of a critical path, in families: handshakes warm, packets on their way blue."""
+"""A colour per component of a critical path: handshakes are warm, packets on their way are blue."""
 
 FAILED_COLOR = "#b00020"
-"""Where a request broke off."""
+"""The colour of the point at which a request broke off."""
 
 CONNECTION_COLORS = (
     "#0072b2",
@@ -58,7 +58,7 @@ CONNECTION_COLORS = (
     "#a6611a",
     "#5f6b76",
 )
-"""Colours by which neighbouring connections are told apart; they repeat."""
+"""Colours that distinguish neighbouring connections; they repeat."""
 
 DARK = {
     "white": "#15191e",
@@ -70,7 +70,7 @@ DARK = {
     "#00598c": "#1b6fae",
     "#d9dde1": "#4a5560",
 }
-"""Colours that a dark page has instead of those of the figures."""
+"""Colours on a dark page, by the colour of the figure that they replace."""
 
 
 Rows = Sequence[Mapping[str, Any]]
@@ -121,17 +121,17 @@ _CONFIG = {
 
 
 def title(text: str, subtitle: list[str]) -> Spec:
-    """A figure's title: what it says, and below it how it was measured."""
+    """A figure's title: its message, and below it how it was measured."""
     return {"text": text, "subtitle": subtitle}
 
 
 def field(name: str, **more: object) -> Spec:
-    """A channel that shows a quantity of the data."""
+    """A channel for a quantity of the data."""
     return {"field": name, "type": "quantitative", **more}
 
 
 def named(name: str, **more: object) -> Spec:
-    """A channel that shows names of the data, in the order of the rows."""
+    """A channel for names of the data, in the order of the rows."""
     return {"field": name, "type": "nominal", "sort": None, **more}
 
 
@@ -141,13 +141,13 @@ def colours(names: Sequence[str], shown: Sequence[str]) -> Spec:
 
 
 def layer(mark: str, encoding: Mapping[str, object], where: str = "", **look: object) -> Spec:
-    """Marks of one kind.
+    """A layer of marks of one kind.
 
     Args:
-        mark: The kind.
-        encoding: What each channel shows.
-        where: Which rows are drawn, as a Vega expression; empty: all.
-        look: What all marks have in common.
+        mark: The kind of mark.
+        encoding: The field of each channel.
+        where: The rows that are drawn, as a Vega expression; empty: all.
+        look: Properties of all marks.
     """
     chosen = {"transform": [{"filter": where}]} if where else {}
     return {**chosen, "mark": {"type": mark, **look}, "encoding": dict(encoding)}
@@ -156,15 +156,15 @@ def layer(mark: str, encoding: Mapping[str, object], where: str = "", **look: ob
 def faceted(
     layers: Sequence[Spec], data: Rows, heading: Spec, *, columns: int, size: Spec, axes: str
 ) -> Spec:
-    """A panel per value of `panel` in the data, in the house style.
+    """A panel per value of `panel` in the data, in the common style.
 
     Args:
-        layers: What each panel shows.
+        layers: The layers of each panel.
         data: The rows.
         heading: From `title`.
-        columns: Most panels side by side.
+        columns: The most panels side by side.
         size: `width` and `height` of a panel.
-        axes: Those that each panel has for itself, of `x` and `y`.
+        axes: The axes that each panel has of its own, of `x` and `y`.
     """
     panels = len({row["panel"] for row in data})
     figure = {
@@ -179,11 +179,11 @@ def faceted(
 
 
 def styled(figure: Spec, data: Mapping[str, Rows]) -> Spec:
-    """A whole Vega-Lite document in the house style.
+    """A whole Vega-Lite document in the common style.
 
     Args:
-        figure: The figure; its data are named, not held: altair checks every value that it holds, which takes
-            a second for a page of a hundred requests.
+        figure: The figure. It refers to its data by name: altair checks every value inside a figure, which
+            takes a second for a page of a hundred requests.
         data: The rows by that name.
     """
     return {"$schema": SCHEMA, **figure, "config": _CONFIG, "datasets": dict(data)}

@@ -1,4 +1,4 @@
-"""The waterfall as a figure: every request of a page on both sides, on one sheet and on common rows."""
+"""The waterfall as a figure: every request of a page on both sides, with the same rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from firstflight.results.records import plt_ms
 from firstflight.text import plural
 
 LABELLED_ROWS = 80
-"""With more requests than this, rows carry numbers instead of URLs."""
+"""With more requests than this, rows have numbers instead of URLs."""
 
 _PANEL_WIDTH = 430
 _SHEET_HEIGHT = 760
@@ -40,9 +40,9 @@ def waterfall(pair: CellPair, cell: Cell, variant: str = "") -> Spec:
     """The waterfall of a cell pair, as a Vega-Lite document.
 
     Args:
-        pair: Its loads; at least one paired block.
+        pair: The cell pair, with at least one paired block.
         cell: Its entry in the summary.
-        variant: What tells it from other cells of the same page and RTT.
+        variant: What distinguishes it from other cells of the same page and RTT.
     """
     loads = {side: median_load(pair.loads(side)) for side in SIDES}
     order = row_order(*(loads[side]["requests"] for side in SIDES))
@@ -99,7 +99,7 @@ def _panel(
 
 
 def _plt_lines(side: Side, plt_ms: dict[Side, float], end_ms: float) -> list[alt.Chart]:
-    """The load event of this load, and, dashed, that of the other."""
+    """The load event of this load and, dashed, that of the other side's load."""
     other = next(name for name in SIDES if name != side)
     here, there = (alt.Chart(alt.NamedData(f"{name} plt")).encode(x="start:Q") for name in (side, other))
     align: Literal["left", "right"] = "right" if plt_ms[side] > 0.5 * end_ms else "left"
@@ -129,7 +129,7 @@ def _row_axis(side: Side, phrase: str, names: dict[RowKey, str], step: float) ->
 
 
 def _row_names(order: list[RowKey]) -> dict[RowKey, str]:
-    """Row names, all different: numbers, and URLs where there is room for them."""
+    """Distinct row names: numbers, and URLs if there is space for them."""
     if len(order) > LABELLED_ROWS:
         return {row: str(number) for number, row in enumerate(order, start=1)}
     return {row: f"{words.short_url(row[0], 40)}  {number}" for number, row in enumerate(order, start=1)}

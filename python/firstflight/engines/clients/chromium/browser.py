@@ -1,6 +1,6 @@
-"""Which browser is driven, how it is started, and whether it can have its sandbox.
+"""Finds Chromium, builds its command line and profile, and checks whether its sandbox works.
 
-Its flags and a fresh profile have it load the page and do nothing else.
+Its flags and a fresh profile keep it from doing anything but loading the page.
 """
 
 import ctypes
@@ -15,11 +15,11 @@ from firstflight.engines.clients.job import DriveJob
 from firstflight.errors import UsageError
 
 _NAMESPACES = 0x10000000 | 0x20000000 | 0x40000000
-"""CLONE_NEWUSER, CLONE_NEWPID and CLONE_NEWNET: with the first alone the sandbox cannot be built."""
+"""CLONE_NEWUSER, CLONE_NEWPID and CLONE_NEWNET: the sandbox needs all three."""
 
 _NEW_USER_AND_MOUNTS = 0x10000000 | 0x00020000
 _UNPRIVILEGED_ID = 65_534
-"""The user and the group that own no file on any Linux; `NOBODY` in crates/lab."""
+"""User and group id of nobody, which owns no file on any Linux; `NOBODY` in crates/lab."""
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _SYS_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _RDONLY = 442, -100, 0x8000, 1
 _PR_SET_NO_NEW_PRIVS, _CAPABILITY_VERSION_3 = 38, 0x20080522
@@ -38,19 +38,19 @@ def find_browser(named: str = "") -> Path:
 
 
 def browser_version(browser: Path) -> str:
-    """What the browser says it is; empty if it does not say."""
+    """The version that the browser reports; empty if it reports none."""
     return versions.ask_version(str(browser))
 
 
 def check_sandbox(wanted: bool, warn: Callable[[str, str], object]) -> None:
-    """Whether a browser outside a laboratory can have its sandbox, before it is started.
+    """Checks, before its start, whether a browser outside a laboratory can have its sandbox.
 
     Args:
-        wanted: Whether it must; the caller may have given it up.
-        warn: Told when the caller has, and what that means.
+        wanted: Whether it must have one; the caller may have switched it off.
+        warn: Told that the caller switched it off, and what that means.
 
     Raises:
-        UsageError: It cannot.
+        UsageError: The browser must have a sandbox and cannot.
     """
     if not wanted:
         warn(*UNSANDBOXED)
@@ -59,7 +59,7 @@ def check_sandbox(wanted: bool, warn: Callable[[str, str], object]) -> None:
 
 
 def no_sandbox(key: str) -> UsageError:
-    """The error where Chromium cannot have its sandbox; `key` chose the browser, and begins the message."""
+    """The error for a Chromium without a sandbox. `key` is the option that chose the browser."""
     return UsageError(
         f"{key}: {NO_SANDBOX}: the system allows it no namespaces",
         "allow nested user namespaces, see docs/chromium.md; or, for pages that you trust, "
@@ -68,7 +68,7 @@ def no_sandbox(key: str) -> UsageError:
 
 
 def can_have_sandbox() -> bool:
-    """Whether Chromium's sandbox works for this process; for root, for one that `become_ordinary` changed."""
+    """Whether Chromium's sandbox works for this process. As root: after `become_ordinary`, which is tried."""
     child = os.fork()
     if child == 0:
         ordinary = os.geteuid() != 0 or become_ordinary([])
@@ -77,16 +77,16 @@ def can_have_sandbox() -> bool:
 
 
 def become_ordinary(writable: Iterable[Path]) -> bool:
-    """Takes root's rights from this process, which has one thread, and from all that it starts.
+    """Drops root's rights of this single-threaded process and of all processes that it starts.
 
-    It gets a user namespace where its user and group are `_UNPRIVILEGED_ID`, without capabilities. Since it
-    still owns root's files, it sees every file system read-only. The network stays.
+    It moves to a user namespace where its user and group are `_UNPRIVILEGED_ID`, without capabilities. It
+    still owns root's files, so every file system becomes read-only for it. The network stays the same.
 
     Args:
-        writable: Folders that stay writable, with shared memory.
+        writable: Folders that stay writable, as does shared memory.
 
     Returns:
-        Whether it has happened; if not, this process must not start a browser.
+        Whether it succeeded; if not, this process must not start a browser.
     """
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -112,7 +112,7 @@ def become_ordinary(writable: Iterable[Path]) -> bool:
             name = os.fsencode(folder)
             check(libc.mount(name, name, None, _MS_BIND, None))
             set_attributes(folder, (0, _RDONLY))
-        # Chromium writes the maps of its own namespaces there.
+        # Chromium writes the uid and gid maps of its own namespaces there.
         set_attributes(Path("/proc"), (0, _RDONLY))
         check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         none = (ctypes.c_uint32 * 6)()
@@ -123,7 +123,7 @@ def become_ordinary(writable: Iterable[Path]) -> bool:
 
 
 FEATURES_OFF = (
-    # What asks the network on its own account.
+    # Features that send requests of their own.
     "AimEnabled",
     "AutofillServerCommunication",
     "CertificateTransparencyComponentUpdater",
@@ -134,10 +134,10 @@ FEATURES_OFF = (
     "OptimizationHints",
     "PreconnectToSearch",
     "Translate",
-    # What loads a page otherwise than it says.
+    # Features that change how a page is loaded.
     "HttpsFirstBalancedModeAutoEnable",
     "HttpsUpgrades",
-    # What Playwright needs off.
+    # Features that Playwright needs to be off.
     "AvoidCorsURLLoaderRestartOnRedirect",
     "AvoidUnnecessaryBeforeUnloadCheckSync",
     "DestroyProfileOnBrowserClose",
@@ -154,33 +154,33 @@ FLAGS = (
     "--no-pings",
     "--disable-gpu",
 )
-"""Beyond those that Playwright gives (no field trials, background networking, updates, sync, first run)."""
+"""In addition to Playwright's flags (no field trials, background networking, updates, sync, first run)."""
 
 _QUIC = ("--enable-quic", "--origin-to-force-quic-on=*")
-"""QUIC from the first request on: otherwise an answer over TCP tells a browser that a server speaks it."""
+"""Uses QUIC from the first request on. By default a browser learns of QUIC from a response over TCP."""
 
 _NEVER = 2
-"""`NetworkPredictionOptions` (chrome/browser/preloading): no preconnect, prefetch or prerender by guess."""
+"""`NetworkPredictionOptions` (chrome/browser/preloading): no speculative preconnect, prefetch, prerender."""
 
 _EARLY_DATA = "--enable-features=EnableTLS13EarlyData"
-"""Off unless asked for; QUIC does without."""
+"""Early data is off by default over TCP. QUIC has it without this flag."""
 
 _TLS12 = "--ssl-version-max=tls1.2"
-"""The policy PostQuantumKeyAgreementEnabled went with version 147: since then a ClientHello without the key
-share is one of TLS 1.2. With False Start (RFC 7918) that handshake takes one round trip, as with TLS 1.3."""
+"""Version 147 removed the policy PostQuantumKeyAgreementEnabled. Since then only TLS 1.2 has a ClientHello
+without that key share. With False Start (RFC 7918) its handshake takes one round trip, as with TLS 1.3."""
 
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
-"""A name or an address, as `crates/page/src/validate.rs` lets it pass."""
+"""A host name or address, as `crates/page/src/validate.rs` accepts it."""
 
 MAX_ARGUMENT_BYTES = 128 * 1024
-"""The longest argument that Linux hands to a program, its end included (`MAX_ARG_STRLEN` in binfmts.h)."""
+"""The longest argument that Linux passes to a program, with its final NUL (`MAX_ARG_STRLEN` in binfmts.h)."""
 
 
 def check_hosts(hosts: Sequence[str]) -> None:
-    """Refuses more hosts than the browser can be told of.
+    """Refuses a page with more hosts than the browser's command line can hold.
 
     Raises:
-        UsageError: Their names are too long for one argument.
+        UsageError: The names are too long for one argument.
     """
     [rules] = _names(hosts)
     length = len(rules.encode()) + 1
@@ -193,7 +193,7 @@ def check_hosts(hosts: Sequence[str]) -> None:
 
 
 def flags(job: DriveJob) -> list[str]:
-    """The command line of the browser, without what Playwright adds."""
+    """The command-line flags of the browser, apart from those of Playwright."""
     tls = _trust(job.authority)
     if job.tls12 or not job.post_quantum:
         tls.append(_TLS12)
@@ -205,11 +205,11 @@ def flags(job: DriveJob) -> list[str]:
 
 
 def write_profile(folder: Path, job: DriveJob) -> None:
-    """Writes what a fresh profile must say before its first start.
+    """Writes the profile that a new browser starts with.
 
-    Chromium asks some hosts only with https, whatever the page says (its HSTS preload list), until its build
-    is ten weeks old (`TransportSecurityState::IsBuildTimely`). `upgrade_bypass_list` is the preference behind
-    the policy HSTSPolicyBypassList.
+    Chromium requests some hosts only with https, whatever the page says (its HSTS preload list). It does so
+    until its build is ten weeks old (`TransportSecurityState::IsBuildTimely`). `upgrade_bypass_list` is the
+    preference behind the policy HSTSPolicyBypassList.
     """
     preferences = {
         "hsts": {"policy": {"upgrade_bypass_list": job.clear_hosts}},
@@ -220,7 +220,7 @@ def write_profile(folder: Path, job: DriveJob) -> None:
 
 
 def _trust(authority: str | None) -> list[str]:
-    """The laboratory writes the digest of its key before its certificate."""
+    """Trusts the authority's key. The laboratory writes its digest above the certificate in the file."""
     if authority is None:
         return []
     digest = re.search(r"^SPKI-SHA256: (\S+)$", Path(authority).read_text(), re.MULTILINE)
@@ -228,10 +228,10 @@ def _trust(authority: str | None) -> list[str]:
 
 
 def _names(hosts: Sequence[str] | None) -> list[str]:
-    """Other names fail at once, in the browser: a resolver could reach out of the laboratory by a socket."""
+    """Makes other names fail in the browser. Its resolver could leave the laboratory through a socket."""
     if hosts is None:
         return []
-    # The page model has no other hosts. In a rule `*` would stand for every name, and `,` begin another rule.
+    # The page model has no other hosts. In a rule `*` would match every name, and `,` would start a new rule.
     if odd := [host for host in hosts if not _HOST.fullmatch(host)]:
         raise ValueError(f"{odd[0]!r}: no host that a page can name")
     rules = ", ".join(["MAP * ~NOTFOUND", *(f"EXCLUDE {host}" for host in hosts)])

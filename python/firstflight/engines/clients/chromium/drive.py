@@ -1,8 +1,8 @@
 """Loads one page in one browser: `python -m firstflight.engines.clients.chromium.drive RESULT < JOB`.
 
-Runs inside the laboratory, whose names and network the browser then has. Its job comes by standard input,
-what came of it goes to the file RESULT. Navigation starts when the browser is up and has come to rest: what
-it does after its start must not show in what is measured.
+Runs in the laboratory, so the browser has the laboratory's names and network. It reads its job from standard
+input and writes the result to the file RESULT. Navigation starts when the browser is idle, so that the work
+after its start does not affect the measurement.
 """
 
 import html
@@ -24,18 +24,18 @@ from firstflight.engines.clients.job import Drive, DriveJob
 
 _POLL_MS = 20.0
 _WORKER_S = 5.0
-"""How much longer nothing must have happened where the script of a worker seems to be under way."""
+"""Further time without events after which a worker's script that has no end event counts as ended."""
 _FAVICON = "*://*/favicon.ico"
 _VISITED_AT_ONCE = 6
 
 
 def main(arguments: list[str]) -> int:
-    """Drives the browser as standard input says; see `driver.run`."""
+    """Controls the browser as standard input says; see `driver.run`."""
     return run(arguments, drive)
 
 
 def drive(job: DriveJob, outcome: Drive) -> None:
-    """Loads the page once. What goes wrong is in `outcome`, with all that was known before it did."""
+    """Loads the page once. `outcome` gets the error, with all that was known before it."""
     with tempfile.TemporaryDirectory(prefix="firstflight-", ignore_cleanup_errors=True) as home:
         try:
             if job.sandbox and (os.geteuid() == 0 or not can_have_sandbox()):
@@ -57,7 +57,7 @@ def _browser(job: DriveJob, home: Path) -> Iterator[BrowserContext]:
             executable_path=job.browser,
             chromium_sandbox=job.sandbox,
             args=flags(job),
-            # The laboratory has a /dev/shm of its own.
+            # Shared memory is the laboratory's own, so the browser may use /dev/shm.
             ignore_default_args=["--disable-dev-shm-usage"],
             env={**os.environ, "HOME": str(home), "LD_PRELOAD": job.preload},
             record_har_path=job.har,
@@ -96,16 +96,16 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
         marks.read(outcome)
     except Error as error:
         _fail(outcome, error)
-    # A page that cannot be had leaves one of the browser's own, with marks of its own.
+    # When a page cannot be loaded, the browser shows an error page, which has marks of its own.
     outcome.started_ns = outcome.started_ns or fetches.started_ns
     outcome.fetches = fetches.finished((outcome.started_ns or 0) / 1e9)
 
 
 def _visit(context: BrowserContext, job: DriveJob) -> None:
-    """Asks every server for nothing, with the browser's credentials and without: other tickets.
+    """Sends each server two requests, with and without credentials: the browser keeps separate tickets.
 
-    The pages that ask come from here, on a site that will be loaded. They ask few servers at a time: a slow
-    link would keep others waiting for too long. The servers close the connections.
+    The pages that send them are made here, on a site that will be loaded. Each sends requests to few servers:
+    on a slow link the others would wait for too long. The servers close the connections.
     """
     tags = ('<img src="{}">', '<img src="{}?anonymous" crossorigin>')
     page = context.new_page()
@@ -124,9 +124,9 @@ def _answer(body: str) -> Callable[[Route], None]:
 
 
 def _wait_until_quiet(page: Page, fetches: Fetches, job: DriveJob, deadline_s: float) -> None:
-    """Returns when all expected has ended, when nothing was under way for a while, or at the deadline.
+    """Waits until all expected requests have ended, or no request was active for a while, or the deadline.
 
-    What is under way may be the script of a worker whose end went unreported.
+    A request that seems active may be a worker's script, whose end is not always reported.
     """
     expected = set(job.expected)
     while time.monotonic() < deadline_s and (
@@ -139,18 +139,18 @@ def _wait_until_quiet(page: Page, fetches: Fetches, job: DriveJob, deadline_s: f
 
 
 def _fail(outcome: Drive, error: Error) -> None:
-    """A browser that says `net::` works: it is the page that does not. The first failure is the cause."""
+    """Records the first error. One without `net::` means that the browser broke."""
     if outcome.error is None:
         outcome.error = error.message.splitlines()[0]
         outcome.broken = "net::" not in outcome.error
 
 
 class Marks:
-    """Reads the marks of whatever `page` has loaded.
+    """Reads the marks of the document that `page` has loaded.
 
     Args:
         page: The page.
-        session: A DevTools session of it.
+        session: A DevTools session of `page`.
     """
 
     def __init__(self, page: Page, session: CDPSession) -> None:
@@ -159,7 +159,7 @@ class Marks:
         session.send("Performance.enable")
 
     def read(self, outcome: Drive) -> None:
-        """Puts the marks into `outcome`; those that were never reached stay `None`."""
+        """Puts the marks into `outcome`; a mark that the page did not reach stays `None`."""
         found: dict[str, float | None] = self._page.evaluate(MARKS)
         outcome.started_ns = self._started_ns()
         take_marks(outcome, found)

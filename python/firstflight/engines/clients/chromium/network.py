@@ -1,4 +1,4 @@
-"""Requests of a page, put together from DevTools' network events of all its frames and workers."""
+"""Builds the requests of a page from DevTools' network events of all its frames and workers."""
 
 import json
 import time
@@ -11,16 +11,16 @@ from playwright.sync_api import CDPSession
 from firstflight.engines.clients.job import Fetch
 
 Params = dict[str, Any]
-"""What DevTools says of an event, or of a part of it (chromedevtools.github.io/devtools-protocol)."""
+"""Parameters of an event, or a part of them (chromedevtools.github.io/devtools-protocol)."""
 
 
 GONE = "Target.detachedFromTarget"
-"""The event that a frame or worker has ended."""
+"""The event for the end of a frame or worker."""
 
 
 @dataclass
 class _Hop:
-    """One request; a redirect makes another of the same id."""
+    """One request. Each redirect is a further hop with the same id."""
 
     asked: Params
     response: Params | None = None
@@ -32,12 +32,12 @@ class _Hop:
 
 @dataclass
 class Fetches:
-    """Collects events as they come; `finished` makes rows of them.
+    """Collects events; `finished` turns them into rows.
 
     Attributes:
         under_way: Ids of requests that have not ended.
-        ended: URLs of requests that have.
-        changed_s: When the last event came, monotonic clock, s.
+        ended: URLs of requests that have ended.
+        changed_s: Time of the last event, monotonic clock, s.
     """
 
     under_way: set[str] = field(default_factory=set)
@@ -46,7 +46,7 @@ class Fetches:
     _hops: dict[str, list[_Hop]] = field(default_factory=dict)
 
     def note(self, event: str, params: Params) -> None:
-        """Takes one event, of any session of the page."""
+        """Takes one event of any session of the page."""
         self.changed_s = time.monotonic()
         if event == GONE:
             self._lose(params.get("targetId", ""))
@@ -54,7 +54,7 @@ class Fetches:
         name = params["requestId"]
         if event == "Network.requestWillBeSent":
             self._ask(name, params)
-        # What began before anyone listened.
+        # The request began before this session was listening.
         if not (hops := self._hops.get(name)):
             return
         hop = hops[-1]
@@ -72,9 +72,9 @@ class Fetches:
 
     @property
     def awaits_workers_alone(self) -> bool:
-        """Whether only scripts of workers are under way, of which the end may never be reported.
+        """Whether only scripts of workers are active, whose end may never be reported.
 
-        On a busy machine a worker may run before this session listens to it.
+        On a busy machine a worker may run before this session is listening to it.
         """
         return all(
             self._hops[name][-1].asked.get("type") == "Script" and "." not in name for name in self.under_way
@@ -82,12 +82,12 @@ class Fetches:
 
     @property
     def started_ns(self) -> int | None:
-        """When the first request was made, monotonic clock, ns; `None` if there was none."""
+        """Time of the first request, monotonic clock, ns; `None` if there was none."""
         first_s = min((hops[0].asked["timestamp"] for hops in self._hops.values()), default=None)
         return None if first_s is None else round(first_s * 1e9)
 
     def finished(self, started_s: float) -> list[Fetch]:
-        """Every request that could go to the network, in the order of being asked for.
+        """Every http or https request, in the order in which they were queued.
 
         Args:
             started_s: Navigation start, monotonic clock, s.
@@ -112,7 +112,7 @@ class Fetches:
         self._lose(name)
 
     def _lose(self, name: str) -> None:
-        """What is under way no more. A worker's script has the worker's id, and its end may go with it."""
+        """Marks a request as ended. A worker's script has the worker's id, and may get no end event."""
         if name not in self.under_way:
             return
         self.under_way.remove(name)
@@ -155,7 +155,7 @@ def _add_response(fetch: Fetch, hop: _Hop, response: Params, started_s: float) -
 
 
 def _add_timing(fetch: Fetch, timing: dict[str, float], started_s: float) -> None:
-    """Times are ms after `requestTime`, or -1."""
+    """Adds the times of `timing`, which are ms after `requestTime`; -1 means that it did not happen."""
 
     def at(key: str) -> float | None:
         offset_ms = timing.get(key, -1)
@@ -169,7 +169,7 @@ def _add_timing(fetch: Fetch, timing: dict[str, float], started_s: float) -> Non
 
 
 def _initiator(asked: Params) -> str | None:
-    """URL of the initiator: of the script on top of the stack, or of the document or sheet."""
+    """URL of the initiator: the script on top of the stack, or else the document or style sheet."""
     if redirect := asked.get("redirectResponse"):
         return str(redirect["url"])
     initiator = asked.get("initiator", {})
@@ -179,7 +179,7 @@ def _initiator(asked: Params) -> str | None:
 
 
 def _askers(initiator: Params) -> list[str]:
-    """The files on the initiator's call stack and on those that scheduled it, innermost first."""
+    """The files on the initiator's call stack and on the stacks that scheduled it, innermost first."""
     urls, stack = [], initiator.get("stack", {})
     while stack:
         urls += [frame["url"] for frame in stack["callFrames"]]
@@ -196,7 +196,7 @@ Handler = Callable[[str, Params], None]
 Send = Callable[[str, Params], None]
 
 CODINGS = {"Accept-Encoding": "gzip, deflate, br, zstd"}
-"""What Chromium offers with https. In the clear it offers, and takes, gzip and deflate alone."""
+"""What Chromium offers with https. Without TLS it offers and accepts gzip and deflate alone."""
 
 _EVENTS = (
     "Network.requestWillBeSent",
@@ -214,9 +214,9 @@ class Targets:
 
     Args:
         session: The page's session.
-        handler: Is called with the name and the parameters of each event.
-        blocked: URL patterns that are not asked for.
-        headers: Fields of every request, in place of the browser's own.
+        handler: Called with the name and the parameters of each event.
+        blocked: URL patterns that the browser must not request.
+        headers: Header fields of every request, in place of the browser's own.
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 
 `python -m firstflight.engines.clients.chromium.printer FILE.html FILE.pdf BROWSER SANDBOX`.
 
-The browser's profile is made in the PDF's folder. SANDBOX is 1 or 0: with 1 root's rights are given up first,
-since Chromium refuses root its sandbox. A failure is told in one line on standard error.
+The browser's profile is made in the PDF's folder. SANDBOX is 1 or 0. With 1 root's rights are dropped first,
+because Chromium has no sandbox as root. An error is one line on standard error.
 """
 
 import os
@@ -15,14 +15,14 @@ from playwright.sync_api import Error, Page, sync_playwright
 from firstflight.engines.clients.chromium.browser import NO_SANDBOX, become_ordinary
 
 LIMIT_MS = 120_000
-"""How long drawing and printing may take each."""
+"""Limit for drawing and for printing, each."""
 
 _FOOTER = """<div style="font: 7px sans-serif; width: 100%; padding: 0 13mm; text-align: right">
 <span class="pageNumber"></span> / <span class="totalPages"></span></div>"""
 
 
 def main(arguments: list[str]) -> int:
-    """Prints, or ends with what is in the way."""
+    """Prints the file; on an error returns a message, which becomes the exit status."""
     file, pdf, browser, sandbox = arguments
     folder = Path(pdf).parent
     wanted = sandbox == "1"

@@ -1,4 +1,4 @@
 """Firefox, the system's own: driven over WebDriver BiDi inside the laboratory.
 
-`client` is what engines use; `drive` is the program that runs inside, and imports nothing it can do without.
+Engines use `client`. `drive` is the program that runs in the laboratory; it imports as little as possible.
 """

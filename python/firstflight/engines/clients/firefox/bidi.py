@@ -1,7 +1,7 @@
 """WebDriver BiDi (w3.org/TR/webdriver-bidi), as Firefox speaks it: JSON over one WebSocket (RFC 6455).
 
-Commands are answered in any order, with events in between. What this leaves out: extensions of WebSocket, and
-messages that are not text.
+Responses may arrive in any order, with events in between. Not supported: WebSocket extensions, and messages
+that are not text.
 """
 
 import base64
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 Params = dict[str, Any]
-"""Parameters of a command or an event, or a result, as the standard has them."""
+"""Parameters of a command or an event, or a result, as the standard defines them."""
 
 _TEXT, _CLOSE, _PING, _PONG = 1, 8, 9, 10
 _LAST = 0x80
@@ -27,7 +27,8 @@ class BidiError(Exception):
     """The browser refused a command, did not answer in time, or is gone.
 
     Attributes:
-        is_refused: Whether it answered: it works, and the command or the page does not.
+        is_refused: Whether the browser refused the command. Then the browser works, and the error is the
+            page's.
     """
 
     def __init__(self, message: str, *, is_refused: bool = False) -> None:
@@ -39,8 +40,8 @@ class Bidi:
     """A connection to a browser.
 
     Args:
-        port: Where it listens, on 127.0.0.1.
-        handler: Is called with the name and the parameters of each event, while a command or `listen` waits.
+        port: The port on 127.0.0.1 that it listens on.
+        handler: Called with the name and the parameters of each event, while `call` or `listen` waits.
     """
 
     def __init__(self, port: int, handler: Callable[[str, Params], None]) -> None:
@@ -54,7 +55,7 @@ class Bidi:
         """Sends a command and waits for its result.
 
         Raises:
-            BidiError: There is none.
+            BidiError: The browser refused the command, did not answer in time, or is gone.
         """
         number, deadline_s = self.post(method, params), time.monotonic() + timeout_s
         while True:
@@ -69,14 +70,14 @@ class Bidi:
                 return dict(message["result"])
 
     def post(self, method: str, params: Params | None = None) -> int:
-        """Sends a command, of which the result does not matter; gives its number."""
+        """Sends a command without waiting for its result; returns the command's number."""
         self._last_id += 1
         command = {"id": self._last_id, "method": method, "params": params or {}}
         self._send(_TEXT, json.dumps(command).encode())
         return self._last_id
 
     def listen(self, duration_s: float) -> None:
-        """Hands on the events of so many seconds."""
+        """Passes events to the handler for this many seconds."""
         deadline_s = time.monotonic() + duration_s
         while message := self._message(deadline_s):
             self._note(message)
@@ -86,7 +87,7 @@ class Bidi:
             self._handler(message["method"], message["params"])
 
     def _shake_hands(self, port: int) -> None:
-        """Asks for a WebSocket (RFC 6455, section 4.1). Who listens is known, so its proof is not checked."""
+        """Opens a WebSocket (RFC 6455, section 4.1). The peer is known, so its accept key is not checked."""
         key = base64.b64encode(os.urandom(16)).decode()
         fields = (
             f"Host: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -119,7 +120,7 @@ class Bidi:
             raise BidiError(f"the browser is gone: {error}") from error
 
     def _message(self, deadline_s: float) -> Params | None:
-        """The next message; `None` when there is none by then."""
+        """The next message; `None` when none arrives before the deadline."""
         while (frame := self._frame()) is None:
             if not self._receive(deadline_s):
                 return None
@@ -139,7 +140,7 @@ class Bidi:
         return dict(json.loads(payload))
 
     def _frame(self) -> tuple[int, bool, bytes] | None:
-        """Takes a whole frame from what was read: its kind, whether it is a message's last, its payload."""
+        """Takes a whole frame from the buffer: opcode, whether it ends a message, payload."""
         unread = self._unread
         if len(unread) < 2:
             return None
@@ -156,7 +157,7 @@ class Bidi:
         return unread[0] & 0xF, bool(unread[0] & _LAST), unread[start : start + length]
 
     def _receive(self, deadline_s: float) -> bool:
-        """Reads once; whether something came in time."""
+        """Reads once; returns whether something arrived before the deadline."""
         try:
             self._socket.settimeout(max(deadline_s - time.monotonic(), 0.001))
             piece = self._socket.recv(_PIECE)
@@ -170,5 +171,5 @@ class Bidi:
         return True
 
     def close(self) -> None:
-        """Hangs up."""
+        """Closes the connection."""
         self._socket.close()

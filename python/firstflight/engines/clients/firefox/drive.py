@@ -1,8 +1,8 @@
 """Loads one page in one Firefox: `python -m firstflight.engines.clients.firefox.drive RESULT < JOB`.
 
-Runs inside the laboratory, whose names and network the browser then has; see `chromium.drive`. Scripts in
-the browser's own window (`--remote-allow-system-access`) have it trust the laboratory's authority, and forget
-what a visit before the load left, apart from tickets.
+Runs in the laboratory, so the browser has the laboratory's names and network; see `chromium.drive`. Scripts
+in the browser's own window (`--remote-allow-system-access`) add the laboratory's authority, and delete
+everything that a visit before the load left, apart from tickets.
 """
 
 import base64
@@ -34,18 +34,18 @@ _TRUST = """Cc["@mozilla.org/security/x509certdb;1"].getService(Ci.nsIX509CertDB
 _SANDBOX = 'Services.sysinfo.getProperty("canSandboxContent")'
 _VISITED_AT_ONCE = 6
 _FORGET = """Services.cookies.removeAll(); Services.cache2.clear(); Services.dns.clearCache(true)"""
-"""Cookies of HTTP, the cache and names. TLS tickets stay."""
+"""Deletes cookies, the HTTP cache and the DNS cache. TLS tickets stay."""
 _HANG_UP = 'Services.obs.notifyObservers(null, "net:prune-all-connections")'
-"""Closes connections that have nothing to do. Firefox also forgets which servers speak HTTP/2."""
+"""Closes idle connections. Firefox also forgets which servers speak HTTP/2."""
 
 
 def main(arguments: list[str]) -> int:
-    """Drives the browser as standard input says; see `driver.run`."""
+    """Controls the browser as standard input says; see `driver.run`."""
     return run(arguments, drive)
 
 
 def drive(job: DriveJob, outcome: Drive) -> None:
-    """Loads the page once. What goes wrong is in `outcome`, with all that was known before it did."""
+    """Loads the page once. `outcome` gets the error, with all that was known before it."""
     with tempfile.TemporaryDirectory(prefix="firstflight-", ignore_cleanup_errors=True) as home:
         try:
             with _browser(job, Path(home)) as firefox:
@@ -55,7 +55,7 @@ def drive(job: DriveJob, outcome: Drive) -> None:
 
 
 def _fail(outcome: Drive, error: Exception) -> None:
-    """A browser that answers works: it is the page that does not. The first failure is the cause."""
+    """Records the first error. If the browser answered, the error is the page's; else the browser broke."""
     if outcome.error is None:
         outcome.error = str(error)
         outcome.broken = not (isinstance(error, BidiError) and error.is_refused)
@@ -81,14 +81,14 @@ def _browser(job: DriveJob, home: Path) -> Iterator["Firefox"]:
         firefox.end()
         process.wait(_END_S)
     except subprocess.TimeoutExpired:
-        # What it did is known, and the laboratory ends what is left.
+        # The result is known, and the laboratory ends whatever is left.
         pass
     finally:
         process.kill()
 
 
 def _port(profile: Path, process: subprocess.Popen[bytes], limit_s: float, said: Path) -> int:
-    """Where the browser listens, once it does."""
+    """The port that the browser listens on, as soon as it does."""
     file, deadline_s = profile / "WebDriverBiDiServer.json", time.monotonic() + limit_s
     while process.poll() is None:
         try:
@@ -106,7 +106,7 @@ class Firefox:
     """A browser with one tab.
 
     Args:
-        port: Where it listens.
+        port: The port that it listens on.
     """
 
     def __init__(self, port: int) -> None:
@@ -146,7 +146,7 @@ class Firefox:
             if job.screenshot:
                 picture = self._call("browsingContext.captureScreenshot", context=self._tab)["data"]
                 Path(job.screenshot).write_bytes(base64.b64decode(picture))
-            # In a world of its own: what scripts of the page have changed does not count.
+            # In a sandbox of its own, so that changes by the page's scripts have no effect.
             target = {"context": self._tab, "sandbox": "firstflight"}
             take_marks(outcome, json.loads(str(self._evaluate(f"({MARKS})().then(JSON.stringify)", target))))
         except BidiError as error:
@@ -156,29 +156,30 @@ class Firefox:
         outcome.fetches = self._fetches.finished()
 
     def end(self) -> None:
-        """Has it end itself."""
+        """Tells the browser to quit."""
         self._call("browser.close")
 
     def _visit(self, job: DriveJob) -> None:
-        """Asks every server for nothing, with the browser's credentials and without: these are other tickets.
+        """Sends each server two requests, with and without credentials: the browser keeps separate tickets.
 
         Over TCP the servers close the connections.
         """
         self._ask(job, 1)
         if job.quic:
-            # Over QUIC, Firefox takes a ticket into use three probe timeouts after it came if the server sent
-            # no NEW_TOKEN (RFC 9000, section 8.1.3). It sets no timer for that: something else must happen.
+            # Over QUIC, if the server sent no NEW_TOKEN (RFC 9000, section 8.1.3), Firefox uses a ticket only
+            # three probe timeouts after its arrival. It sets no timer for that: another event must trigger
+            # it.
             self._bidi.listen(_probe_timeouts_s(job))
             self._ask(job, 2)
         self._navigate("about:blank", job.timeout_ms)
         self._own(_FORGET)
         if job.quic:
             self._own(_HANG_UP)
-            # For three probe timeouts more a connection counts as being there (RFC 9000, section 10.2).
+            # A closed connection still counts as open for three more probe timeouts (RFC 9000, section 10.2).
             self._bidi.listen(_probe_timeouts_s(job))
 
     def _ask(self, job: DriveJob, turn: int) -> None:
-        """Asks by pages that come from here, on a site that will be loaded, few servers at a time."""
+        """Sends the requests from pages made here, on a site that will be loaded, few servers at a time."""
         deadline_s = time.monotonic() + job.timeout_ms / 1000
         tags = ('<img src="{}{}">', '<img src="{}{}" crossorigin>')
         queries = ("?lasting", "?lasting") if job.quic else ("", "?anonymous")
@@ -192,14 +193,14 @@ class Firefox:
             document = f"{job.visits[0]}/page{turn}-{first}"
             self._fetches = Fetches()
             self._serve(document, f"<!doctype html>{images}", deadline_s)
-            # The page itself is one more.
+            # One more: the page itself.
             self._wait_until_ended(2 * len(visited) + 1, deadline_s)
 
     def _serve(self, url: str, body: str, deadline_s: float) -> None:
-        """Navigates to a page that no server has."""
+        """Navigates to a page whose body is given here and not by a server."""
         pattern = {"type": "string", "pattern": url}
         self._call("network.addIntercept", phases=["beforeRequestSent"], urlPatterns=[pattern])
-        # Its answer comes with that of the page, which is given below.
+        # The navigation is answered only after the page's response, which is provided below.
         self._bidi.post("browsingContext.navigate", {"context": self._tab, "url": url, "wait": "none"})
         while not self._blocked and time.monotonic() < deadline_s:
             self._bidi.listen(_POLL_S)
@@ -210,14 +211,14 @@ class Firefox:
         self._blocked.clear()
 
     def _wait_until_ended(self, requests: int, deadline_s: float) -> None:
-        """Returns when so many requests have been made and have ended, or at the deadline."""
+        """Waits until at least this many requests were made and all have ended, or until the deadline."""
         while (
             len(self._fetches.finished()) < requests or self._fetches.under_way
         ) and time.monotonic() < deadline_s:
             self._bidi.listen(_POLL_S)
 
     def _wait_until_quiet(self, job: DriveJob, deadline_s: float) -> None:
-        """Returns when all expected has ended, when nothing was under way for a while, or at the deadline."""
+        """Waits until all expected requests have ended, none was active for a while, or the deadline."""
         expected, fetches = set(job.expected), self._fetches
         while time.monotonic() < deadline_s and (
             fetches.under_way or not expected or not expected <= fetches.ended
@@ -236,7 +237,7 @@ class Firefox:
         self._bidi.call("browsingContext.navigate", params, timeout_ms / 1000)
 
     def _own(self, expression: str) -> object:
-        """What a script in the browser's own window gives."""
+        """The result of a script in the browser's own window."""
         return self._evaluate(expression, {"context": self._window})
 
     def _evaluate(self, expression: str, target: Params) -> object:
@@ -255,13 +256,13 @@ def _probe_timeouts_s(job: DriveJob) -> float:
 
 
 def _certificate(file: Path) -> str:
-    """The one certificate of a file (PEM, RFC 7468), in Base64."""
+    """The one certificate of a file (PEM, RFC 7468), in base64."""
     inside = file.read_text().partition("-----BEGIN CERTIFICATE-----")[2]
     return "".join(inside.partition("-----END CERTIFICATE-----")[0].split())
 
 
 def _monotonic_ns(unix_ms: float) -> int:
-    """A moment of the last seconds on the clock of the laboratory."""
+    """Converts a recent time, ms since 1970, to the monotonic clock that the laboratory uses, ns."""
     return round(unix_ms * 1e6) + time.monotonic_ns() - time.time_ns()
 
 

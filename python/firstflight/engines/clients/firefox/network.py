@@ -1,4 +1,4 @@
-"""Requests of a page, put together from the network events of WebDriver BiDi."""
+"""Builds the requests of a page from the network events of WebDriver BiDi."""
 
 import time
 from dataclasses import dataclass, field
@@ -16,12 +16,12 @@ EVENTS = (
 
 @dataclass
 class Fetches:
-    """Collects events as they come; `finished` makes rows of them.
+    """Collects events; `finished` turns them into rows.
 
     Attributes:
         under_way: Requests that have not ended: ids, and how often each was redirected.
-        ended: URLs of requests that have.
-        changed_s: When the last event came, monotonic clock, s.
+        ended: URLs of requests that have ended.
+        changed_s: Time of the last event, monotonic clock, s.
     """
 
     under_way: set[tuple[str, int]] = field(default_factory=set)
@@ -30,12 +30,12 @@ class Fetches:
     _last: dict[tuple[str, int], Params] = field(default_factory=dict)
 
     def note(self, event: str, params: Params) -> None:
-        """Takes one event, of any frame or worker."""
+        """Takes one event of any frame or worker."""
         if event not in EVENTS or not params["request"]["url"].startswith(("http:", "https:")):
             return
         self.changed_s = time.monotonic()
         key = (params["request"]["request"], params["redirectCount"])
-        # What began before anyone listened.
+        # The request began before this session was listening.
         if event != "network.beforeRequestSent" and key not in self._last:
             return
         self._last[key] = {**self._last.get(key, {}), **params}
@@ -47,12 +47,12 @@ class Fetches:
 
     @property
     def started_ms(self) -> float | None:
-        """When the first request was made, ms since 1970: that of the document is navigation start."""
+        """Time of the first request, ms since 1970. As the document's, it is navigation start."""
         times = (params["request"]["timings"]["requestTime"] for params in self._last.values())
         return next(filter(None, times), None)
 
     def finished(self) -> list[Fetch]:
-        """Every request so far, in the order of being asked for."""
+        """Every request so far, in the order in which they were made."""
         started_ms = self.started_ms or 0.0
         return [_fetch(params, started_ms) for params in self._last.values()]
 
@@ -62,7 +62,7 @@ def _fetch(params: Params, started_ms: float) -> Fetch:
     timings = request["timings"]
 
     def at(key: str) -> float | None:
-        """Times are ms since 1970, or 0."""
+        """A time in ms after `started_ms`. Firefox gives ms since 1970, or 0 for what did not happen."""
         return round(timings[key] - started_ms, 3) if timings[key] else None
 
     fetch = Fetch(

@@ -1,4 +1,4 @@
-"""The preferences and the command line with which Firefox loads the page and does nothing else."""
+"""The preferences and the command line that keep Firefox from doing anything but loading the page."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from firstflight.engines.clients.job import DriveJob
 Value = bool | int | str
 
 _ITS_OWN: dict[str, Value] = {
-    # What asks the network on its own account. Driven over BiDi, Firefox leaves out most of it by itself
+    # Features that send requests of their own. Under BiDi, Firefox switches most of them off by itself
     # (remote/shared/RecommendedPreferences.sys.mjs).
     "app.normandy.enabled": False,
     "app.update.disabledForTesting": True,
@@ -36,26 +36,26 @@ _ITS_OWN: dict[str, Value] = {
     "services.settings.server": "data:,#remote-settings-dummy/v1",
     "toolkit.telemetry.enabled": False,
     "toolkit.telemetry.server": "",
-    # What opens connections by guess.
+    # Speculative connections.
     "network.dns.disablePrefetch": True,
     "network.dns.disablePrefetchFromHTTPS": True,
     "network.http.speculative-parallel-limit": 0,
     "network.predictor.enabled": False,
     "network.prefetch-next": False,
-    # Names are those of the laboratory's hosts file, and no proxy is asked.
+    # Names come from the laboratory's hosts file, and no proxy is used.
     "network.dns.native_https_query": False,
     "network.proxy.type": 0,
     "network.trr.mode": 5,
-    # What loads a page otherwise than it says.
+    # Features that change how a page is loaded.
     "dom.security.https_first": False,
     "dom.security.https_first_schemeless": False,
     "network.stricttransportsecurity.preloadlist": False,
-    # What would be told a page, or look at it, in place of it.
+    # Pages and dialogs that would be shown in place of the page.
     "browser.aboutwelcome.enabled": False,
     "browser.shell.checkDefaultBrowser": False,
     "datareporting.policy.dataSubmissionPolicyBypassNotification": True,
     "security.OCSP.enabled": 0,
-    # Times to the microsecond.
+    # Times with a resolution of a microsecond.
     "privacy.reduceTimerPrecision": False,
 }
 
@@ -66,18 +66,18 @@ _CLASSIC: dict[str, Value] = {
     "security.tls.client_hello.send_p256_keyshare": False,
     "network.http.http3.enable_kyber": False,
 }
-"""A ClientHello with one key share, X25519: a SYN holds it, a session ticket included."""
+"""A ClientHello with one key share, X25519: it fits into a SYN, even with a session ticket."""
 
 _QUIC: dict[str, Value] = {
-    # The authority of the laboratory is no public one.
+    # By default a certificate of an authority that is not public disables HTTP/3.
     "network.http.http3.disable_when_third_party_roots_found": False,
-    # Otherwise TCP is tried in addition to QUIC that takes longer than 100 ms.
+    # By default Firefox also tries TCP when QUIC takes longer than 100 ms.
     "network.http.http3.parallel_fallback_conn_limit": 0,
 }
 
 
 def preferences(job: DriveJob) -> dict[str, Value]:
-    """What Firefox is told for this load."""
+    """The preferences of Firefox for this load."""
     quic = {**_QUIC, _QUIC_FROM_THE_FIRST: ",".join(f"{host};h3=:443" for host in job.hosts or [])}
     return {
         **_ITS_OWN,
@@ -93,11 +93,11 @@ def preferences(job: DriveJob) -> dict[str, Value]:
 
 
 _QUIC_FROM_THE_FIRST = "network.http.http3.alt-svc-mapping-for-testing"
-"""QUIC from the first request on: otherwise an answer over TCP tells a browser that a server speaks it."""
+"""Uses QUIC from the first request on. By default a browser learns of QUIC from a response over TCP."""
 
 
 def write_profile(folder: Path, job: DriveJob) -> None:
-    """Writes what a fresh profile must say before its first start."""
+    """Writes the profile that a new browser starts with."""
     folder.mkdir(parents=True)
     lines = (
         f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in preferences(job).items()
@@ -106,7 +106,7 @@ def write_profile(folder: Path, job: DriveJob) -> None:
 
 
 def arguments(folder: Path, job: DriveJob) -> list[str]:
-    """The command line of the browser, which leaves the port that it listens on in its profile."""
+    """The command line of the browser. Firefox writes the port that it listens on into its profile."""
     return [
         job.browser,
         "--headless",
