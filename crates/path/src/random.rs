@@ -88,7 +88,7 @@ impl Stream {
         self.0.next_u64()
     }
 
-    /// The next number in [0, 1), in steps of 2^-53.
+    /// The next number, in `0.0..1.0` and in steps of 2^-53.
     pub fn next_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
@@ -100,7 +100,7 @@ impl Stream {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Whether the next number in [0, 1) is below `share`.
+    /// Whether the next number in `0.0..1.0` is below `share`.
     pub fn is_below(&mut self, share: f64) -> bool {
         self.next_f64() < share
     }
