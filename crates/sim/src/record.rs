@@ -21,9 +21,9 @@ pub struct Record {
     pub status: &'static str,
     /// Why it failed.
     pub error: Option<String>,
-    /// Every resource of the page; empty with [`Keep::Loads`](crate::Keep::Loads).
+    /// Every resource of the page; empty with [`Keep::Loads`].
     pub requests: Vec<Request>,
-    /// Every connection that sent a packet; empty with [`Keep::Loads`](crate::Keep::Loads).
+    /// Every connection that sent a packet; empty with [`Keep::Loads`].
     pub connections: Vec<Connection>,
     /// Resources of the page.
     pub request_count: u64,
