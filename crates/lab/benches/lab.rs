@@ -1,13 +1,12 @@
 //! Benchmarks of the lab: how exact and how fast it is, and its processor time. Prints tables; judges nothing.
 //!
 //! `cargo bench -p firstflight-lab` runs everything (some minutes, on an idle machine);
-//! `cargo bench -p firstflight-lab -- fidelity capacity` only the named sections.
-//! Sections: fidelity, sparse, busy, crowd, charge, goodput, capacity, setup.
+//! `cargo bench -p firstflight-lab -- fidelity capacity` only the named sections. Sections: fidelity, sparse, busy,
+//! crowd, charge, goodput, capacity, setup.
 //!
 //! The tables give round trips above those over a veth pair, and above those over two TUN devices with a loop that
-//! only
-//! forwards packets, also as a share of the latter. Both are measured just before, with the same spacing. "without
-//! priority" is what an ordinary user has: if this runs as root, a laboratory without `CAP_SYS_NICE`.
+//! only forwards packets, also as a share of the latter. Both are measured just before, with the same spacing.
+//! "without priority" is what an ordinary user has: if this runs as root, a laboratory without `CAP_SYS_NICE`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -111,8 +110,7 @@ fn fidelity() {
 }
 
 /// The same with one probe in flight, like the packets that begin a page load. Once as the relay makes them, and
-/// once
-/// with the measured addition taken out, as in the loads of a run.
+/// once with the measured addition taken out, as in the loads of a run.
 fn sparse() {
     for rtt_ms in [2.0, 20.0, 100.0] {
         let floor = floor(64, Rhythm::Sparse);

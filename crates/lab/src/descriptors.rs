@@ -1,8 +1,8 @@
 //! File descriptors: how many a laboratory needs, and their limit (`getrlimit(2)`).
 //!
 //! A listener takes one for as long as the laboratory lives. So a page of many origins needs more than the usual
-//! soft limit
-//! of 1,024. The limit is raised only as far as the laboratory needs, because programs in it inherit the limit.
+//! soft limit of 1,024. The limit is raised only as far as the laboratory needs, because programs in it inherit the
+//! limit.
 
 use std::io;
 
@@ -12,8 +12,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use crate::LabError;
 
 /// Descriptors that a laboratory needs besides its listeners: both ends of as many connections as the loader and
-/// browsers
-/// open at once (256), a timer for each delayed answer, and its devices. `engines/lab.py` has the same number.
+/// browsers open at once (256), a timer for each delayed answer, and its devices. `engines/lab.py` has the same
+/// number.
 const BEYOND_LISTENERS: u64 = 1_024;
 
 /// Makes room for this many listeners.

@@ -75,8 +75,7 @@ fn user_namespaces() -> Check {
 }
 
 /// What a foreign program gets in a lab besides namespaces: its own `/proc` and its own user. Containers hide parts
-/// of
-/// `/proc`, and may have no second user. The built-in loader needs neither. Without namespaces this cannot be
+/// of `/proc`, and may have no second user. The built-in loader needs neither. Without namespaces this cannot be
 /// tried.
 fn client_isolation(namespaces: &Check) -> Check {
     let name = "client isolation";

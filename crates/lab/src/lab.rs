@@ -98,12 +98,11 @@ const SETTLING: Duration = Duration::from_secs(3);
 
 impl Lab {
     /// Builds a lab, brings the cookies into the state that the job asks for, and shapes the path: from now on
-    /// packets cross
-    /// it as described, and are recorded. Call it once per process, on the thread that will be the client's.
+    /// packets cross it as described, and are recorded. Call it once per process, on the thread that will be the
+    /// client's.
     ///
     /// `keeps_times`: whether the relay keeps when each byte crossed. `realtime`: whether the calling thread has
-    /// real-time
-    /// priority for the relay to inherit.
+    /// real-time priority for the relay to inherit.
     ///
     /// # Errors
     /// [`LabError`] naming what the kernel refused, or the server that does not answer.
@@ -203,8 +202,7 @@ impl Lab {
     }
 
     /// Brings the cookies, and TLS sessions if the mode has them (`has_sessions`), into the state that the job asks
-    /// for. Call
-    /// it before the path is shaped.
+    /// for. Call it before the path is shaped.
     fn prepare(&self, pages: &[Served<'_>], has_sessions: bool) -> Result<(), LabError> {
         if has_sessions {
             self.gain_sessions(pages)?;
@@ -234,8 +232,8 @@ impl Lab {
     }
 
     /// Connects once to every host for which the client has a cookie in this state, and to the lab's services. A
-    /// Fast Open client gets its
-    /// cookies, and no server sees its first connection during the load. No request is sent.
+    /// Fast Open client gets its cookies, and no server sees its first connection during the load. No request is
+    /// sent.
     fn prime(&self, pages: &[Served<'_>]) -> Result<(), LabError> {
         let mut seen = HashSet::new();
         for origin in pages.iter().flat_map(|served| served.page.origins()) {
@@ -291,8 +289,7 @@ impl Lab {
     }
 
     /// Collects what every part of the lab saw of a program that has ended. Packets under way arrive at once,
-    /// unless the
-    /// relay keeps times.
+    /// unless the relay keeps times.
     ///
     /// # Errors
     /// [`LabError`] as of [`Self::counters`] and [`Self::finish`].
@@ -301,8 +298,7 @@ impl Lab {
             self.relay.hasten();
         }
         // An echo on the same links arrives behind everything sent so far. If none comes, the path is slower or
-        // lossier than
-        // the timeout allows.
+        // lossier than the timeout allows.
         let _ = ask_echo(self.addresses.block.services(), SETTLING);
         Ok(Seen {
             counters: self.counters()?,
@@ -365,8 +361,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError`] when the relay has died, the servers had no descriptor left for a connection, or the capture
-    /// cannot be
-    /// written.
+    /// cannot be written.
     pub fn finish(self) -> Result<RelayReport, LabError> {
         let refused = accepted(&self.log);
         let report = self.relay.finish()?;

@@ -145,8 +145,7 @@ impl Ledger {
     }
 
     /// Reads the data of a client's segment of connection `index`, as long as it can be a `ClientHello` or early
-    /// data.
-    /// Returns which parts of them the segment has.
+    /// data. Returns which parts of them the segment has.
     pub fn read(&mut self, index: usize, segment: &Segment, payload: &[u8]) -> path::Hello {
         let entry = &mut self.entries[index];
         if payload.is_empty() || entry.seen.has_heard() {

@@ -1,8 +1,7 @@
 //! IP packets: parsing and building, for the relay, the ledger, the checks and the floods.
 //!
 //! Left out: IPv6 extension headers. A packet with one counts as neither TCP nor UDP. The lab sends none, but a
-//! program
-//! does whose datagrams need fragments.
+//! program does whose datagrams need fragments.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;

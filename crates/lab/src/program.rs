@@ -2,10 +2,8 @@
 //!
 //! A program runs in the network namespace of the thread that starts it, as an ordinary task, in a
 //! [containment](Containment). The lab reads its output as it comes and keeps a bounded part, so that neither a
-//! pipe nor the
-//! memory fills up. The lab's process is the first of its PID namespace. So it reaps and kills the processes that a
-//! program
-//! leaves running.
+//! pipe nor the memory fills up. The lab's process is the first of its PID namespace. So it reaps and kills the
+//! processes that a program leaves running.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
@@ -163,8 +161,7 @@ impl Running {
     }
 
     /// Waits for its end, and reaps whatever ends before it. Kills it after `limit`. In any case kills all
-    /// processes that it
-    /// left running. Call it on the first process of a PID namespace.
+    /// processes that it left running. Call it on the first process of a PID namespace.
     ///
     /// # Errors
     /// [`LabError`] when the kernel does not let it wait.

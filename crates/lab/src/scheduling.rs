@@ -1,12 +1,9 @@
 //! Gets the relay onto a processor in time.
 //!
 //! Root takes `SCHED_FIFO`. An ordinary user asks for a short slice: EEVDF (Linux 6.6) runs the task with the
-//! earliest
-//! virtual deadline, and a short slice gives an early one (`sched_attr.sched_runtime`, 6.12). The servers and the
-//! built-in
-//! client do the same, one step behind the relay. As ordinary tasks they delayed probes that the relay had carried
-//! in time,
-//! and niceness made it worse. Programs that a user names run as ordinary tasks.
+//! earliest virtual deadline, and a short slice gives an early one (`sched_attr.sched_runtime`, 6.12). The servers
+//! and the built-in client do the same, one step behind the relay. As ordinary tasks they delayed probes that the
+//! relay had carried in time, and niceness made it worse. Programs that a user names run as ordinary tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -62,8 +59,7 @@ pub fn as_ordinary_task<T: Send>(work: impl FnOnce() -> Result<T, LabError> + Se
 }
 
 /// Schedules the calling thread, a server's or the built-in client's, after the relay and before other work: what
-/// it
-/// emulates runs on a machine of its own.
+/// it emulates runs on a machine of its own.
 pub fn step_back() {
     // SAFETY: `sched_getscheduler` takes a number; 0 is the calling thread.
     let realtime = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_FIFO;
@@ -89,15 +85,12 @@ pub fn become_relay(realtime: bool) -> Scheduling {
 /// Keeps processors out of idle states with a spinning thread on each, until it is dropped.
 ///
 /// Waking an idle processor takes 50 to 100 µs in a virtual machine, and a real-time task waits for the processor
-/// that it
-/// ran on last. The threads are `SCHED_IDLE`: any other task that wakes up runs at once. Beside a task that always
-/// runs,
-/// such a thread gets 3 parts of 1,027. They are also niced, so that the kernel counts their time as `nice` in
-/// `/proc/stat`, apart from work.
+/// that it ran on last. The threads are `SCHED_IDLE`: any other task that wakes up runs at once. Beside a task that
+/// always runs, such a thread gets 3 parts of 1,027. They are also niced, so that the kernel counts their time as
+/// `nice` in `/proc/stat`, apart from work.
 ///
 /// They yield every few microseconds. Otherwise an ordinary task that wakes up may not be eligible under EEVDF yet,
-/// and
-/// waits for the next tick: round trips in an ordinary user's laboratory were up to 14 ms late.
+/// and waits for the next tick: round trips in an ordinary user's laboratory were up to 14 ms late.
 #[derive(Debug)]
 pub struct Awake {
     stop: Arc<AtomicBool>,

@@ -101,8 +101,7 @@ impl Directory {
 
 impl Traffic {
     /// Sums connections up. `started`: the monotonic time that is 0 in the rows, ns. The kernel's counters include
-    /// the
-    /// connections of `visits`, which are no part of the load.
+    /// the connections of `visits`, which are no part of the load.
     pub fn new(
         lines: &[Line<'_>],
         visits: &[Line<'_>],
@@ -141,10 +140,8 @@ impl Traffic {
 }
 
 /// What the witnesses say of a foreign program's connection. Its sockets cannot be asked, but the servers' can:
-/// `TCP_INFO`
-/// reports SYN data at either end. If no server accepted the connection (none listens, or the client closed
-/// before),
-/// no data was accepted from a SYN, whatever the relay saw.
+/// `TCP_INFO` reports SYN data at either end. If no server accepted the connection (none listens, or the client
+/// closed before), no data was accepted from a SYN, whatever the relay saw.
 fn statement((number, line): (usize, &Line<'_>)) -> Statement {
     let asked = line.conversation.as_ref().map(|conversation| conversation.info);
     Statement {

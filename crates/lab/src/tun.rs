@@ -1,8 +1,7 @@
 //! TUN devices, and the packets that cross them.
 //!
 //! A device puts a `virtio_net_hdr` in front of every packet and expects one (`IFF_VNET_HDR`, `tuntap.rst`). Only
-//! this
-//! module knows that; the others read and write [`Frame`]s.
+//! this module knows that; the others read and write [`Frame`]s.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -34,8 +33,7 @@ pub enum Offload {
     /// Checksums. Neither end computes them, because this wire corrupts no bits. Packets have at most one MTU.
     Checksums,
     /// Checksums and segmentation: TCP comes in bundles of up to 64 KiB. Only for paths without a rate, where all
-    /// segments of a
-    /// bundle would arrive at the same instant anyway.
+    /// segments of a bundle would arrive at the same instant anyway.
     Segments,
 }
 
@@ -49,8 +47,7 @@ pub struct Frame {
 
 impl Tun {
     /// Makes the device of `side` in the calling thread's network namespace and brings it up, with an address of
-    /// `ip` and the
-    /// `transport` settings for connections across it.
+    /// `ip` and the `transport` settings for connections across it.
     ///
     /// # Errors
     /// [`LabError`] when `/dev/net/tun` cannot be opened or the kernel refuses a setting.
@@ -71,8 +68,7 @@ impl Tun {
             "setting TUN offloads",
         )?;
         // Closing the descriptor of a persistent device does not wait for its removal. The kernel removes it with
-        // the
-        // namespace, when no process waits (`drivers/net/tun.c`, `tun_detach`).
+        // the namespace, when no process waits (`drivers/net/tun.c`, `tun_detach`).
         set_number(
             &file,
             libc::TUNSETPERSIST,

@@ -2,12 +2,10 @@
 //!
 //! The program runs under a seccomp filter that reports these calls to this process and then lets them go on
 //! (`seccomp_unotify(2)`, Linux 5.5). So it works for static programs, and needs neither `ptrace` nor a preloaded
-//! library.
-//! Children inherit the filter.
+//! library. Children inherit the filter.
 //!
 //! It cannot see connections by `io_uring` (only that a program sets one up), calls of another architecture than
-//! this
-//! one's, and what a program does under the filter of another supervisor: the kernel allows one listener.
+//! this one's, and what a program does under the filter of another supervisor: the kernel allows one listener.
 
 mod filter;
 mod task;

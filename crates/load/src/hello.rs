@@ -1,6 +1,5 @@
 //! Reads the first bytes of a TLS client's stream: its `ClientHello` (RFC 8446, section 4.1.2), and early data
-//! behind
-//! it.
+//! behind it.
 
 /// The named group X25519MLKEM768.
 pub const X25519_MLKEM768: u16 = 0x11ec;

@@ -151,8 +151,7 @@ impl Load {
     }
 
     /// Whether the load uses TLS 1.2 with a host because the recording did: only with [`HttpVersion::Recorded`],
-    /// and only
-    /// in modes that do not choose the TLS handshake themselves.
+    /// and only in modes that do not choose the TLS handshake themselves.
     fn speaks_tls12_with(&self, host: Option<&Host>) -> bool {
         self.offer().http == HttpVersion::Recorded
             && !self.mode.is_secure()
@@ -192,8 +191,7 @@ impl Load {
     }
 
     /// The path, with each host's round-trip time. `farther_ms`: how much farther than the nearest host each was
-    /// when the
-    /// page was recorded, in order of first use.
+    /// when the page was recorded, in order of first use.
     pub fn path_to_hosts(&self, farther_ms: impl IntoIterator<Item = f64>) -> Cow<'_, PathConfig> {
         match self.origin_rtt {
             OriginRtt::Path => Cow::Borrowed(&self.path),

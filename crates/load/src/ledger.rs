@@ -115,8 +115,7 @@ pub struct Hello {
     /// Whether it announces early data.
     pub offers_early_data: bool,
     /// Bytes of records with early data that the client had sent when the server's first data reached it; over UDP,
-    /// of
-    /// 0-RTT packets, which it may send until the handshake is done.
+    /// of 0-RTT packets, which it may send until the handshake is done.
     pub early_data_bytes: u32,
 }
 
@@ -151,15 +150,13 @@ const STILL: Nanos = 5_000_000;
 /// 6928).
 ///
 /// It ends when the client, having received some of it, sends its next segment. So all counted segments left before
-/// any
-/// acknowledgment. Segments that leave while that one is on its way are not counted.
+/// any acknowledgment. Segments that leave while that one is on its way are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FirstFlight {
     /// Segments of new data.
     pub segments: u32,
     /// Segments of new data that came alone and after a pause. They may be loss probes, which may exceed the window
-    /// (RFC
-    /// 8985, section 7.3).
+    /// (RFC 8985, section 7.3).
     pub probes: u32,
     /// Whether the server had more data, but sent it only after the client had answered.
     pub is_held: bool,
@@ -416,8 +413,7 @@ impl Entry {
         let length = segment.payload_bytes + u32::from(segment.flags.syn) + u32::from(segment.flags.fin);
         let end = segment.sequence.wrapping_add(length);
         // Fast Open: the client sends SYN data that the server did not accept again with the handshake's last
-        // segment
-        // (RFC 7413, section 4.2.1). The first such copy is no loss; a second one is.
+        // segment (RFC 7413, section 4.2.1). The first such copy is no loss; a second one is.
         let refused_syn_data = segment.direction == Direction::Up
             && segment.payload_bytes > 0
             && segment.sequence == self.client_isn.wrapping_add(1)

@@ -2,8 +2,8 @@
 //! record.
 //!
 //! The lab (`crates/lab`, the real clock) and the simulator (`crates/sim`, the virtual one) both build on this
-//! crate. So a
-//! measured and a simulated load can only differ in the transport. No I/O, no clock: time is an argument.
+//! crate. So a measured and a simulated load can only differ in the transport. No I/O, no clock: time is an
+//! argument.
 #![forbid(unsafe_code)]
 
 pub mod head;

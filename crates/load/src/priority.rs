@@ -59,8 +59,7 @@ impl Priority {
     /// After its `TypeToPriority` and `ShouldLoadIncremental`
     /// (`third_party/blink/renderer/platform/loader/fetch/resource_fetcher.cc`) and
     /// `ConvertRequestPriorityToQuicPriority` (`net/quic/quic_http_utils.cc`). Left out is what Chromium knows of
-    /// single
-    /// resources: images in view, scripts that do not block the parser, `fetchpriority`.
+    /// single resources: images in view, scripts that do not block the parser, `fetchpriority`.
     #[must_use]
     pub fn of(kind: Kind) -> Self {
         let (urgency, is_incremental) = match kind {

@@ -1,11 +1,9 @@
 //! What a treatment promises of every connection, and how a connection can break it.
 //!
 //! On a path that loses and changes nothing, the cookie state decides what a connection's SYN carries, whether the
-//! server
-//! accepts the data, and whether it sends a new cookie (RFC 7413, section 4.2; in Linux `tcp_try_fastopen` and
-//! `tcp_rcv_fastopen_synack`). Cookies are compared by their bytes. A cookie that the client did not receive during
-//! the
-//! load must come from priming.
+//! server accepts the data, and whether it sends a new cookie (RFC 7413, section 4.2; in Linux `tcp_try_fastopen`
+//! and `tcp_rcv_fastopen_synack`). Cookies are compared by their bytes. A cookie that the client did not receive
+//! during the load must come from priming.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -75,8 +73,7 @@ pub struct Client {
     /// Its TLS; `None` if no handshake was done, or the program cannot be asked.
     pub tls: Option<Secured>,
     /// Whether its first request may be early data: the method is safe (RFC 9110, section 9.2.1), and the request
-    /// short
-    /// enough. `None` if no request was sent, or that is unknown.
+    /// short enough. `None` if no request was sent, or that is unknown.
     pub may_be_early: Option<bool>,
 }
 
@@ -431,10 +428,8 @@ impl TlsPromise {
 }
 
 /// Checks whether a connection used ECN as promised. A retransmitted SYN does not ask for ECN, to get past
-/// middleboxes
-/// that drop such SYNs (`tcp_ecn_clear_syn`); retransmitted data is not ECN-capable. QUIC does not negotiate ECN:
-/// its
-/// server's datagrams can be marked from the first on.
+/// middleboxes that drop such SYNs (`tcp_ecn_clear_syn`); retransmitted data is not ECN-capable. QUIC does not
+/// negotiate ECN: its server's datagrams can be marked from the first on.
 fn ecn(asked: bool, entry: &Entry) -> Option<Breach> {
     let EcnSeen {
         syn,
@@ -537,8 +532,7 @@ fn sent(state: Cookies, connection: Connection<'_>, given: &Given) -> Option<&'s
 }
 
 /// Checks the outcome of a SYN. A full queue may drop the SYN, which is then sent again without data, or the
-/// SYN-ACK,
-/// which is then sent again without a cookie (`tcp_retransmit_timer`, `tcp_rtx_synack`).
+/// SYN-ACK, which is then sent again without a cookie (`tcp_retransmit_timer`, `tcp_rtx_synack`).
 fn outcome(entry: &Entry, is_accepted: bool, is_given: bool) -> Option<&'static str> {
     if entry.syn_retransmits > 0 || entry.answered.is_none() {
         return None;

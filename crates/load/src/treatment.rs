@@ -69,8 +69,7 @@ impl Mode {
 #[serde(default, deny_unknown_fields)]
 pub struct TlsOptions {
     /// Whether the `ClientHello` of TLS 1.3 has a key share for X25519MLKEM768, as in browsers since 2024. Its
-    /// 1,216 bytes
-    /// make the `ClientHello` longer than a SYN can carry.
+    /// 1,216 bytes make the `ClientHello` longer than a SYN can carry.
     pub post_quantum: bool,
     /// The newest version that it offers.
     pub version: TlsVersion,
@@ -139,8 +138,7 @@ pub enum HttpVersion {
 }
 
 /// The cookie state: which cookies the client has when the load begins, and whether servers accept them. In JSON it
-/// is a
-/// string: `"stale"`, `"warm:0.5"`, `"pool:3"`.
+/// is a string: `"stale"`, `"warm:0.5"`, `"pool:3"`.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Cookies {
@@ -159,12 +157,10 @@ pub enum Cookies {
     /// One for every host, made for an earlier address of the client's NAT.
     Nat,
     /// One for every host, made by one of several servers behind its address, each with its own key. The value is
-    /// the
-    /// number of servers, 2 to 16.
+    /// the number of servers, 2 to 16.
     Pool(u32),
     /// None, and none is needed: client and servers use Fast Open without cookies (`tcp_fastopen` bits 0x4 and
-    /// 0x200 in
-    /// Linux).
+    /// 0x200 in Linux).
     Cookieless,
     /// Valid ones; the TLS tickets have expired (RFC 8446, section 4.6.1).
     Expired,

@@ -1,9 +1,8 @@
 //! Discovery of resources, from the moment that one is found to the moment that it is settled.
 //!
 //! The initiator of a resource discovers it. The resource may then wait until another is settled, and for a delay
-//! of its
-//! own. It is queued, transferred and processed, and is settled when nothing of it is left to do. A failed resource
-//! discovers nothing more, and nothing waits for resources that it would have discovered.
+//! of its own. It is queued, transferred and processed, and is settled when nothing of it is left to do. A failed
+//! resource discovers nothing more, and nothing waits for resources that it would have discovered.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -131,8 +130,7 @@ impl Loader {
     }
 
     /// The resource fails, unless it is settled or was never needed. The load goes on without it and without what
-    /// it
-    /// would have discovered. If the document fails, the load fails.
+    /// it would have discovered. If the document fails, the load fails.
     pub(crate) fn fail(&mut self, resource: usize, error: &str, now: Nanos) {
         if self.progress[resource].phase != Phase::Pending {
             return;

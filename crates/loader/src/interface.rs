@@ -17,10 +17,8 @@ pub enum Quic {
     /// Always, like Chromium with `--origin-to-force-quic-on`.
     Always,
     /// Where it works. If the handshake is not done after [`RACE`], the loader also opens a connection over TCP. It
-    /// stays
-    /// with TCP if that is ready first, or if QUIC fails. Chromium does the same
-    /// (`HttpStreamFactory::JobController`). Each
-    /// origin decides separately.
+    /// stays with TCP if that is ready first, or if QUIC fails. Chromium does the same
+    /// (`HttpStreamFactory::JobController`). Each origin decides separately.
     WhereItWorks,
 }
 
@@ -65,8 +63,7 @@ pub struct Config {
     /// Whether a connection may carry more than one request. The course's server closed after each.
     pub keep_alive: bool,
     /// Which https origins use HTTP/2: one connection to each, with up to [`MAX_STREAMS`] requests at a time.
-    /// Requests
-    /// wait while that connection is being opened.
+    /// Requests wait while that connection is being opened.
     pub http2: Http2,
     /// Whether connections wait for certificate verification, as long as the page says for the host: the first TLS
     /// connection, and those that become ready meanwhile. Chromium verifies a certificate once
@@ -78,8 +75,7 @@ pub struct Config {
     pub lookups: bool,
     /// The loader gives up a connection without progress for this long. Progress is counted from opening to being
     /// writable, and then from sending a request over every event of the response. Waiting in the origin's queue
-    /// does not
-    /// count, nor does a slow body that keeps arriving.
+    /// does not count, nor does a slow body that keeps arriving.
     pub request_timeout: Nanos,
     /// The loader ends a load that is not done this long after navigation start. Unfinished requests have failed.
     pub load_timeout: Nanos,

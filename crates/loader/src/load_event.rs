@@ -2,12 +2,10 @@
 //! executes.
 //!
 //! HTML Standard, 13.2.7 "The end": the load event fires when nothing delays the load event of the document any
-//! more. A
-//! resource delays it from its discovery until it has arrived and been processed. What its processing discovers is
-//! counted
-//! before the resource itself is settled. 8.1.7 "Event loops": one task runs at a time, to completion. Tasks run in
-//! order
-//! of arrival. Left out: document order of deferred scripts, and yielding within a task.
+//! more. A resource delays it from its discovery until it has arrived and been processed. What its processing
+//! discovers is counted before the resource itself is settled. 8.1.7 "Event loops": one task runs at a time, to
+//! completion. Tasks run in order of arrival. Left out: document order of deferred scripts, and yielding within a
+//! task.
 
 use std::collections::VecDeque;
 
@@ -77,8 +75,7 @@ impl MainThread {
     }
 
     /// Ends the running task and starts the next one, at the time the first was due. So a driver that wakes up late
-    /// does
-    /// not delay the main thread.
+    /// does not delay the main thread.
     pub(crate) fn pop(&mut self) -> Option<(Nanos, usize)> {
         let task = self.tasks.pop_front()?;
         let ended = self.ends;

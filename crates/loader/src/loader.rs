@@ -106,8 +106,7 @@ impl Loader {
     }
 
     /// Handles everything that is due at `now`, each at its own due time. So a late call adds no delay to what the
-    /// loader
-    /// times itself.
+    /// loader times itself.
     pub fn handle_timeout(&mut self, now: Nanos) {
         while let Some(at) = self.next_timeout()
             && at <= now
@@ -121,8 +120,7 @@ impl Loader {
     }
 
     /// When to call [`Loader::handle_timeout`] if no event comes before. It is never too late, but there may be
-    /// nothing to
-    /// do then. `None` once the load is done.
+    /// nothing to do then. `None` once the load is done.
     pub fn next_timeout(&self) -> Option<Nanos> {
         if self.is_done() {
             return None;

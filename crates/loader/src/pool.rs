@@ -1,12 +1,9 @@
 //! The connection pool, and the requests that wait for a connection.
 //!
 //! After Chromium's `TransportClientSocketPool` (`net/socket/transport_client_socket_pool.cc`): a request is not
-//! bound to
-//! the connection opened for it. It waits in its origin's queue, and the connection that becomes usable first takes
-//! the
-//! request of the highest priority (late binding). A connection that no request needs any more stays idle. An
-//! origin with
-//! HTTP/2 or QUIC has one connection, which carries all its requests.
+//! bound to the connection opened for it. It waits in its origin's queue, and the connection that becomes usable
+//! first takes the request of the highest priority (late binding). A connection that no request needs any more
+//! stays idle. An origin with HTTP/2 or QUIC has one connection, which carries all its requests.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -183,8 +180,7 @@ impl Pool {
     }
 
     /// The origin to serve first now that a connection slot may be free: that of the most urgent request.
-    /// Chromium's
-    /// `FindTopStalledGroup` breaks ties by hash order; here the first discovered request wins.
+    /// Chromium's `FindTopStalledGroup` breaks ties by hash order; here the first discovered request wins.
     pub(crate) fn pop_stalled(&mut self) -> Option<OriginId> {
         if self.stalled.is_empty() || (self.open >= self.max && self.idle == 0) {
             return None;
@@ -346,9 +342,8 @@ fn over_tcp(config: &Config, is_secure: bool, spoke_http2: bool) -> Speaks {
 }
 
 /// The idle connection for a request, as in Chromium's `AssignIdleSocketToRequest`: the most recently used one,
-/// else
-/// the oldest unused one. The most recently used has an open congestion window, and the server has least likely
-/// closed it.
+/// else the oldest unused one. The most recently used has an open congestion window, and the server has least
+/// likely closed it.
 fn pick_idle(idle: &mut Vec<ConnId>, connections: &[Connection]) -> Option<ConnId> {
     let was_used = |conn: &ConnId| connections[conn.0 as usize].requests > 0;
     let at = idle

@@ -9,10 +9,8 @@ use crate::{Command, ConnId, NANOS_PER_MS, Nanos, Quic, TOO_EARLY};
 
 impl Loader {
     /// A connection was given a request. Its connect times are the part of the handshake that the request itself
-    /// waited
-    /// for, as in HAR's `timings.connect` and W3C Resource Timing's `connectStart`. On a shared connection every
-    /// request has
-    /// them that waited for the opening.
+    /// waited for, as in HAR's `timings.connect` and W3C Resource Timing's `connectStart`. On a shared connection
+    /// every request has them that waited for the opening.
     pub(crate) fn on_assigned(&mut self, conn: ConnId, resource: usize) {
         let (start, record) = (self.start, &mut self.records[resource]);
         record.conn = Some(conn);
@@ -179,10 +177,8 @@ impl Loader {
 
     /// A closed connection fails its request, or the first waiting request if it was still being opened (Chromium's
     /// `TransportClientSocketPool::OnConnectJobComplete`). But a request on a *reused* connection that closed
-    /// before the
-    /// first byte of the response is sent again: the server may have closed it just as the request left (RFC 9112,
-    /// section
-    /// 9.3.1). No limit is needed, because every try uses up a reused connection (Chromium's
+    /// before the first byte of the response is sent again: the server may have closed it just as the request left
+    /// (RFC 9112, section 9.3.1). No limit is needed, because every try uses up a reused connection (Chromium's
     /// `HttpNetworkTransaction::ShouldResendRequest`).
     pub(crate) fn on_failed(&mut self, conn: ConnId, error: &str, now: Nanos) {
         let Some(connection) = self.pool.get_mut(conn) else {
@@ -249,8 +245,7 @@ impl Loader {
     }
 
     /// Makes sure that a stall timer is set. There is one per connection. Progress only updates a time, which the
-    /// timer
-    /// compares when it fires.
+    /// timer compares when it fires.
     pub(crate) fn watch(&mut self, conn: ConnId) {
         let timeout = self.config.request_timeout;
         let Some(connection) = self.pool.get_mut(conn) else {
@@ -332,8 +327,7 @@ impl Loader {
 }
 
 /// Whether the server asks the client to repeat the request after the handshake (RFC 8470, section 5.2). The
-/// handshake
-/// of the connection that carried this response is done by then.
+/// handshake of the connection that carried this response is done by then.
 fn is_too_early(status: u16, planned: &Planned) -> bool {
     status == TOO_EARLY && planned.status != TOO_EARLY
 }

@@ -4,8 +4,7 @@ use crate::{Host, Page};
 
 impl Page {
     /// How much farther `host` was than the end of the recording's access link, ms. If the link is not known: than
-    /// the
-    /// nearest host. 0 if the recording does not say.
+    /// the nearest host. 0 if the recording does not say.
     pub fn farther_ms(&self, host: &str) -> f64 {
         let own = self.host(host).map_or(0.0, |own| own.rtt_ms);
         let distances = self.hosts.iter().map(|known| known.rtt_ms);

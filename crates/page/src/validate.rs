@@ -288,8 +288,7 @@ fn check_url(text: &str) -> Result<(), (String, String)> {
 }
 
 /// Checks a host: an address, or a name of letters, digits, `-` and `_`, which real hosts have. `Url::parse`
-/// accepts more:
-/// a `*` would be a wildcard in Chromium's resolver rules.
+/// accepts more: a `*` would be a wildcard in Chromium's resolver rules.
 fn check_host(host: &str) -> Result<(), (String, String)> {
     // RFC 1035 section 2.3.4: 255 octets on the wire, so 253 characters, and 63 per label.
     if host.is_empty() || host.len() > 253 || host.split('.').any(|label| label.len() > 63) {

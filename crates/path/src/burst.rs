@@ -1,8 +1,7 @@
 //! Losses in bursts: the Gilbert-Elliott model, a Markov chain with a good and a bad state.
 //!
 //! The chain may change its state after each packet. Not modelled: losses in the good state, and time. The state of
-//! an
-//! idle link does not change.
+//! an idle link does not change.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,9 +2,8 @@
 //!
 //! The events of packet `k` of a connection and direction depend only on the seed, the connection and `k`. Other
 //! connections, the other direction and the time have no influence. So the real and the virtual clock lose, delay
-//! and
-//! duplicate the same packets, as long as each connection sends the same ones. A retransmission counts as a further
-//! packet. Left out: events that depend on the order of all packets on a link, such as losses in bursts.
+//! and duplicate the same packets, as long as each connection sends the same ones. A retransmission counts as a
+//! further packet. Left out: events that depend on the order of all packets on a link, such as losses in bursts.
 
 use serde::Serialize;
 

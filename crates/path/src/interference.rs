@@ -1,9 +1,8 @@
 //! Interference: rules that select single segments, and say what happens to them.
 //!
 //! A rule looks at a TCP header when the segment enters the path, before any link. The path returns the action; the
-//! caller
-//! that holds the segment carries it out. Not modelled: sequence numbers and options. A retransmission counts as a
-//! further segment of its kind.
+//! caller that holds the segment carries it out. Not modelled: sequence numbers and options. A retransmission
+//! counts as a further segment of its kind.
 
 use serde::{Deserialize, Serialize};
 

@@ -10,8 +10,7 @@ use crate::{Nanos, Purpose, Queue, Stream};
 /// A FIFO that serialises packets at a fixed rate, or as a trace allows.
 ///
 /// A packet's departure follows from its arrival and from the packets ahead of it, so it is known at once. The
-/// buffer
-/// only has to remember departure times, to know which packets still wait.
+/// buffer only has to remember departure times, to know which packets still wait.
 #[derive(Debug, Clone)]
 pub struct Link {
     capacity: Capacity,

@@ -2,10 +2,8 @@
 //! datagrams, and on which paths they stand.
 //!
 //! The seed and the origin's number alone decide whether a middlebox stands on the path to an origin. The order of
-//! the
-//! calls has no influence. An origin behind one at a small share is also behind one at any larger share. Not
-//! modelled:
-//! middleboxes that learn, or that treat segments after the handshake.
+//! the calls has no influence. An origin behind one at a small share is also behind one at any larger share. Not
+//! modelled: middleboxes that learn, or that treat segments after the handshake.
 
 use std::collections::{HashMap, HashSet};
 

@@ -204,8 +204,7 @@ impl<P: Clone> Network<P> {
     }
 
     /// The action of a rule, or else of a middlebox, on a segment that is about to be sent. A segment to be dropped
-    /// is
-    /// counted here, and the caller must not send it.
+    /// is counted here, and the caller must not send it.
     pub fn meet(&mut self, now: Nanos, header: &Header) -> Option<Action> {
         let ruled = self.interference.meet(header);
         let action = ruled.or_else(|| self.guard.as_mut()?.meet(now, header));
@@ -224,8 +223,7 @@ impl<P: Clone> Network<P> {
     }
 
     /// Sends a packet of `bytes` at `now` that belongs to no connection and whose sender does not use ECN. `origin`
-    /// is the
-    /// origin's index. Calls must not go back in time.
+    /// is the origin's index. Calls must not go back in time.
     pub fn send(&mut self, now: Nanos, direction: Direction, origin: usize, bytes: u32, payload: P) {
         let ecn = Ecn::NotCapable;
         let flow = self.unconnected(origin);

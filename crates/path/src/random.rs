@@ -1,12 +1,9 @@
 //! Random numbers by purpose: every use draws from its own stream.
 //!
 //! A stream is derived by a hash from a seed, a [`Purpose`] and indices (which link, which connection, which
-//! direction).
-//! No two uses share a stream, so how many numbers one use draws changes nothing for another. The generator is PCG
-//! XSL
-//! 128/64 (MCG) by O'Neill (2014); the `rand_pcg` crate guarantees its output across versions and platforms.
-//! Neither
-//! hash nor generator is cryptographic.
+//! direction). No two uses share a stream, so how many numbers one use draws changes nothing for another. The
+//! generator is PCG XSL 128/64 (MCG) by O'Neill (2014); the `rand_pcg` crate guarantees its output across versions
+//! and platforms. Neither hash nor generator is cryptographic.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -45,8 +42,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// Whether `index`, such as an origin, belongs to a share of `share`. The answer depends on the seed and the
-    /// index
-    /// alone, not on time or order. An index in a small share is also in any larger share.
+    /// index alone, not on time or order. An index in a small share is also in any larger share.
     pub fn falls_on(self, index: usize, share: f64, seed: u64) -> bool {
         Stream::new(seed, self, &[index as u64]).is_below(share)
     }
@@ -94,8 +90,7 @@ impl Stream {
     }
 
     /// The next number in 0..`bound`; 0 if `bound` is 0. It takes one word, so the k-th number comes from the k-th
-    /// word
-    /// (Lemire 2019, without the rejection: the bias is at most `bound` / 2^64).
+    /// word (Lemire 2019, without the rejection: the bias is at most `bound` / 2^64).
     pub fn next_below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }

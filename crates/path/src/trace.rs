@@ -1,16 +1,12 @@
 //! A link as Mahimahi records it: a list of delivery opportunities instead of a rate.
 //!
 //! A trace has one time in ms per line, in order. Each time is an opportunity to deliver 1,500 bytes: one packet,
-//! several,
-//! or a part of one, whose rest takes the next opportunity. A packet that arrives exactly at the time of an
-//! opportunity
-//! is too late for it. An opportunity, or the rest of one, that finds no packet is lost. After its last time the
-//! trace
-//! starts again at once (`link_queue.cc` of Mahimahi).
+//! several, or a part of one, whose rest takes the next opportunity. A packet that arrives exactly at the time of
+//! an opportunity is too late for it. An opportunity, or the rest of one, that finds no packet is lost. After its
+//! last time the trace starts again at once (`link_queue.cc` of Mahimahi).
 //!
 //! Left out: Mahimahi's four bytes of device header per packet, which make its opportunities 1,504 bytes; and
-//! traces that
-//! end instead of repeating (`--once`).
+//! traces that end instead of repeating (`--once`).
 
 use std::sync::Arc;
 

@@ -1,10 +1,8 @@
 //! The functions for JavaScript. Text goes in and out through the module's memory.
 //!
 //! The caller writes a text at the address from [`allocate`], and calls a function with it. The function returns a
-//! pointer to
-//! its answer: a byte that is 0, or 1 for an error; its length, four bytes, little-endian; and the text.
-//! [`release`] frees
-//! it. JavaScript calls one function at a time, because there is one thread.
+//! pointer to its answer: a byte that is 0, or 1 for an error; its length, four bytes, little-endian; and the text.
+//! [`release`] frees it. JavaScript calls one function at a time, because there is one thread.
 
 use std::cell::RefCell;
 
@@ -26,8 +24,7 @@ pub(crate) extern "C" fn allocate(bytes: usize) -> *mut u8 {
 ///
 /// # Safety
 /// `at` came from [`allocate`] with the same number of bytes, or is an answer of that length with its header, and
-/// is not used
-/// any more.
+/// is not used any more.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn release(at: *mut u8, bytes: usize) {
     // SAFETY: the caller's promise: this was a boxed slice of that length.

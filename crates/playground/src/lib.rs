@@ -1,14 +1,12 @@
 //! The simulator as WebAssembly, for the playground's page (`playground/`).
 //!
 //! The page makes the same job for a load as `python/firstflight/engines/simulate.py`, and gets the same record,
-//! byte for
-//! byte. This crate only passes text to [`firstflight_sim`] and returns its answer.
+//! byte for byte. This crate only passes text to [`firstflight_sim`] and returns its answer.
 //!
 //! The target is `wasm32-wasip1`. QUIC's state machine asks an operating system for a clock to count from, and for
-//! random
-//! numbers that no result depends on. WASI has functions for these, which the page provides. [`Playground`] is the
-//! same on
-//! every target. The functions that JavaScript calls are those of `exports`, which exists in WebAssembly only.
+//! random numbers that no result depends on. WASI has functions for these, which the page provides. [`Playground`]
+//! is the same on every target. The functions that JavaScript calls are those of `exports`, which exists in
+//! WebAssembly only.
 #![cfg_attr(not(target_family = "wasm"), forbid(unsafe_code))]
 
 #[cfg(target_family = "wasm")]
@@ -47,12 +45,10 @@ impl Playground {
     }
 
     /// Loads a page once. Returns the record, then a line for each event of a connection's first packets: sent,
-    /// arrived or
-    /// lost.
+    /// arrived or lost.
     ///
     /// `connection`: its number in the record. `packets`: how many packets to trace, both directions together.
-    /// `job`: as
-    /// `firstflight_sim` parses it.
+    /// `job`: as `firstflight_sim` parses it.
     ///
     /// # Errors
     /// There is no such page, or the job is malformed.

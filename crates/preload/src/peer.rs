@@ -1,10 +1,8 @@
 //! The `getpeername` that replaces the C library's.
 //!
 //! A program whose `connect` has succeeded may ask for its peer. With Fast Open the handshake has not happened yet,
-//! and the
-//! kernel answers `ENOTCONN`. curl then never reuses the connection, although it would without Fast Open. But the
-//! kernel does
-//! know the address, and `SO_PEERNAME` returns it.
+//! and the kernel answers `ENOTCONN`. curl then never reuses the connection, although it would without Fast Open.
+//! But the kernel does know the address, and `SO_PEERNAME` returns it.
 
 use std::ffi::c_void;
 use std::mem::transmute;
@@ -66,8 +64,7 @@ pub(crate) unsafe extern "C" fn getpeername(
 }
 
 /// Whether `connect` succeeded before the handshake. Without a cookie it waited, or reported that the handshake was
-/// in
-/// progress.
+/// in progress.
 fn passes_for_connected(socket: c_int) -> bool {
     let mut info = [0; 8];
     option::get(socket, libc::IPPROTO_TCP, option::TCP_FASTOPEN_CONNECT) == Some(1)

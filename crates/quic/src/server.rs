@@ -138,8 +138,7 @@ impl Server {
     }
 
     /// Fills `datagram` with the next one to send. Returns its destination, and the ECN field for its IP header;
-    /// `None` if
-    /// there is no datagram.
+    /// `None` if there is no datagram.
     pub fn poll_transmit(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<(SocketAddr, Ecn)> {
         datagram.clear();
         self.last_sent = None;
@@ -158,8 +157,7 @@ impl Server {
     }
 
     /// The connection of the last datagram of [`Self::poll_transmit`], and whether it has sent stream data since
-    /// the last
-    /// call for that connection. `None` if the datagram belongs to no connection.
+    /// the last call for that connection. `None` if the datagram belongs to no connection.
     pub fn last_sent(&mut self) -> Option<(usize, bool)> {
         let number = self.last_sent?;
         let peer = self.peers.get_mut(&number)?;
@@ -270,8 +268,7 @@ impl Peer {
     }
 
     /// Reads what has come on a stream. Uploaded bodies and the client's settings are read and ignored. A stream
-    /// with a
-    /// malformed request is reset.
+    /// with a malformed request is reset.
     fn read(&mut self, handle: ConnectionHandle, id: StreamId, events: &mut VecDeque<ServerEvent>) {
         let mut stream = self.connection.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else {

@@ -7,8 +7,8 @@ use firstflight_path::{Direction, Nanos};
 use crate::trace::{Millis, Sent, Trace};
 
 /// Tolerated difference in the time of a packet, for arrivals on a real kernel. It is a tick at `CONFIG_HZ=250`, by
-/// which a
-/// timer is late if one processor looks before another has counted the tick, and 1 ms for the machine to react.
+/// which a timer is late if one processor looks before another has counted the tick, and 1 ms for the machine to
+/// react.
 pub const TOLERANCE: Nanos = 5_000_000;
 /// Packets of both traces to show before the first difference.
 const CONTEXT: usize = 24;

@@ -1,16 +1,11 @@
 //! Runs the same flow on a kernel and on the model of its TCP, with the same packets lost, delayed, duplicated and
-//! marked,
-//! and compares both packet sequences.
+//! marked, and compares both packet sequences.
 //!
 //! A [`Case`] is a [`Flow`], a [`Script`] with the faults of single packets, and the kernel's [`Trace`]. It is read
-//! and
-//! written as text. [`run`] puts a flow on the model and a path. [`follow`] runs the model alone, with packets that
-//! arrive
-//! when the kernel's did: a difference there is one of TCP, not of the path or the machine. [`compare`] finds the
-//! first
-//! difference, [`draw`] makes cases from a seed, [`shrink`] shortens them. The laboratory runs the kernel's side,
-//! on real
-//! sockets (`firstflight-lab replay`).
+//! and written as text. [`run`] puts a flow on the model and a path. [`follow`] runs the model alone, with packets
+//! that arrive when the kernel's did: a difference there is one of TCP, not of the path or the machine. [`compare`]
+//! finds the first difference, [`draw`] makes cases from a seed, [`shrink`] shortens them. The laboratory runs the
+//! kernel's side, on real sockets (`firstflight-lab replay`).
 //!
 //! Left out: windows and timestamps are not compared; the MSS is fixed to the model's 1,460 bytes.
 //!

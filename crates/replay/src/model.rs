@@ -27,8 +27,7 @@ pub fn run(flow: &Flow, script: &Script, machine: Machine) -> Result<Trace, Path
 }
 
 /// Runs a flow whose packets arrive when those of `recorded` arrived, and offer the same windows. So each end's
-/// packets
-/// depend only on what it gets and when. Meaningful up to the first packet that differs.
+/// packets depend only on what it gets and when. Meaningful up to the first packet that differs.
 pub fn follow(flow: &Flow, recorded: &Trace, machine: Machine) -> Trace {
     let mut fates = HashMap::new();
     for direction in [Direction::Up, Direction::Down] {

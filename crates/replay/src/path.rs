@@ -1,8 +1,7 @@
 //! The path with a script, on which both clocks put their packets.
 //!
 //! A packet first crosses the path's queue, link and propagation delay; its fault comes after that. So a lost
-//! packet has used
-//! the link, and a delayed one lets others overtake it.
+//! packet has used the link, and a delayed one lets others overtake it.
 
 use firstflight_path::{Direction, Ecn, Nanos, Network, PathError, Protocol};
 use firstflight_tcp::pair::{Fate, Fault, Link, Packet};

@@ -6,8 +6,7 @@ use firstflight_path::{Direction, Ecn, Nanos};
 use firstflight_tcp::{FastOpen, Range, Segment, Seq};
 
 /// The compared fields of a segment. Sequence numbers count from each side's SYN, which is 0. Windows and
-/// timestamps are
-/// left out.
+/// timestamps are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Packet {
     /// The flags in tcpdump's notation: `S`, `F`, `R`, `P`, `.` for ACK, `E`, `W`, in this order.

@@ -1,8 +1,7 @@
 //! Compares the model with recorded kernels: every case of `corpus/`, with the kernel's arrivals.
 //!
 //! `corpus/known` lists the cases in which the model still differs, each with the cause. The list is strict: a case
-//! that no
-//! longer diverges must be removed.
+//! that no longer diverges must be removed.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,5 @@
 //! Fingerprints of many loads: of the record, and of every packet with its time. An optimisation of the simulator
-//! must
-//! change none of them.
+//! must change none of them.
 //!
 //! `cargo run --release -p firstflight-sim --example fingerprints > before`, the change, the same `> after`, and
 //! `diff`.

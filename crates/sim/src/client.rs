@@ -145,8 +145,7 @@ impl Client {
     }
 
     /// Sends a request, written in `parts` that leave together; `true` if all of it was sent. Before the TLS
-    /// handshake it
-    /// sends requests that are `is_safe`, up to the first that is not.
+    /// handshake it sends requests that are `is_safe`, up to the first that is not.
     pub(crate) fn write(
         &mut self,
         now: Nanos,

@@ -17,10 +17,8 @@ use crate::server::Server;
 use crate::tls::Tls;
 
 /// If the server closes after its response, the client's FIN follows the response by at most this time. A real
-/// client needs
-/// some time too: when the lab's client closes, the server's FIN has usually arrived, and the client's FIN
-/// acknowledges it
-/// (`tcp_fin` delays the acknowledgment). On a slow link it has not.
+/// client needs some time too: when the lab's client closes, the server's FIN has usually arrived, and the client's
+/// FIN acknowledges it (`tcp_fin` delays the acknowledgment). On a slow link it has not.
 const CLOSES_WITHIN: Nanos = NANOS_PER_MS;
 
 /// One connection.

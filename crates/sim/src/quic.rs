@@ -56,8 +56,8 @@ pub(crate) struct Quic {
 }
 
 /// Ends of a connection. As in the lab, an end is polled for datagrams only after events of its own. Otherwise
-/// quinn's
-/// pacer would release each datagram as soon as there is room for one, instead of a burst when its timer fires.
+/// quinn's pacer would release each datagram as soon as there is room for one, instead of a burst when its timer
+/// fires.
 #[derive(Debug)]
 struct Ends {
     client: bool,
@@ -289,8 +289,7 @@ impl Quic {
     }
 
     /// Fills `datagram` with the next one of this direction. Returns the ECN field for its IP header; `None` if
-    /// there is no
-    /// datagram.
+    /// there is no datagram.
     pub(crate) fn poll(&mut self, now: Nanos, direction: Direction, datagram: &mut Vec<u8>) -> Option<Ecn> {
         if self.awaits_request() {
             return None;

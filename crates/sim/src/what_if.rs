@@ -1,8 +1,7 @@
 //! What-ifs: variants of TCP Fast Open and TLS that no kernel and no TLS stack of the lab has.
 //!
 //! Each answers one question about page loads. Not modelled are their costs elsewhere: a server's memory of used
-//! cookies, its
-//! protection against replayed early data, and what an attacker gains.
+//! cookies, its protection against replayed early data, and what an attacker gains.
 
 use firstflight_load::Cookies;
 use firstflight_loader::NANOS_PER_MS;
@@ -28,8 +27,7 @@ pub struct WhatIf {
     /// Segments of data that may leave with the SYN, besides the SYN itself.
     pub more_syn_segments: u32,
     /// The client resumes sessions of an earlier visit, and sends at most this many bytes of early data (RFC 8446,
-    /// section
-    /// 2.3). With 0, or with HTTP/2, it only resumes.
+    /// section 2.3). With 0, or with HTTP/2, it only resumes.
     pub early_data: Option<u64>,
 }
 

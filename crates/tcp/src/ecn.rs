@@ -1,10 +1,9 @@
 //! Explicit congestion notification (RFC 3168): the sender reacts to a mark as to a loss, once per round trip,
-//! without a
-//! retransmission.
+//! without a retransmission.
 //!
 //! `tcp_ecn_send`, `tcp_ecn_queue_cwr`, `tcp_data_ecn_check` and `tcp_ecn_accept_cwr` in Linux.
-//! `sender/recovery.rs` has the
-//! effect of ECE on the window. A retransmitted SYN does not ask for ECN (section 6.1.1.1).
+//! `sender/recovery.rs` has the effect of ECE on the window. A retransmitted SYN does not ask for ECN (section
+//! 6.1.1.1).
 
 use firstflight_path::Ecn;
 
@@ -75,8 +74,7 @@ impl EcnReceiver {
     }
 
     /// Handles the ECN field of data. Returns whether it has the first mark or is a retransmission, so that
-    /// acknowledgments
-    /// must not be delayed: `tcp_data_ecn_check`.
+    /// acknowledgments must not be delayed: `tcp_data_ecn_check`.
     pub(crate) fn check_data(&mut self, segment: &Segment) -> bool {
         if !self.is_negotiated {
             return false;

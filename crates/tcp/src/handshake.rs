@@ -1,10 +1,8 @@
 //! The handshake, with and without Fast Open (RFC 9293, section 3.5; RFC 7413, section 4).
 //!
 //! `tcp_connect`, `tcp_send_syn_data`, `tcp_rcv_synsent_state_process`, `tcp_rcv_fastopen_synack`,
-//! `tcp_conn_request`,
-//! `tcp_try_fastopen` and `tcp_fastopen_synack_timer` in Linux. A retransmitted SYN carries neither cookie nor
-//! data. A client
-//! drops data that arrives before the SYN-ACK.
+//! `tcp_conn_request`, `tcp_try_fastopen` and `tcp_fastopen_synack_timer` in Linux. A retransmitted SYN carries
+//! neither cookie nor data. A client drops data that arrives before the SYN-ACK.
 
 use firstflight_path::{IpVersion, Nanos};
 
@@ -109,8 +107,7 @@ impl Socket {
     }
 
     /// Sends the SYN with a cookie and the beginning of `bytes` of data. Returns how many bytes it carries. The
-    /// rest must
-    /// wait for the end of the handshake.
+    /// rest must wait for the end of the handshake.
     pub fn connect_with_data(&mut self, now: Nanos, cookie: FastOpen, bytes: u64) -> u64 {
         let in_syn = bytes.min(syn_data(self.settings.ip));
         self.start(now, cookie, in_syn as u32);
@@ -248,8 +245,7 @@ impl Socket {
     }
 
     /// The SYN-ACK was not acknowledged: sends it again, without data that already followed it. That data counts as
-    /// lost at
-    /// the second timeout (`tcp_fastopen_synack_timer`).
+    /// lost at the second timeout (`tcp_fastopen_synack_timer`).
     pub(crate) fn on_syn_ack_timeout(&mut self, now: Nanos) {
         self.handshake.timeouts += 1;
         if self.handshake.timeouts > MAX_SYN_ACK_TIMEOUTS {
@@ -281,8 +277,7 @@ impl Socket {
     pub(crate) fn on_handshake_end(&mut self, now: Nanos, segment: &Segment) {
         if segment.syn {
             // `tcp_check_req`: the SYN-ACK echoes the first SYN's timestamp again, so the client's RTT sample
-            // includes its timeout.
-            // A request's timer starts anew; a Fast Open socket has its own timer.
+            // includes its timeout. A request's timer starts anew; a Fast Open socket has its own timer.
             self.resend_syn_ack(now);
             if !self.handshake.is_early {
                 self.start_syn_ack_timer(now);
@@ -334,8 +329,7 @@ impl Socket {
     }
 
     /// `tcp_init_transfer` and `tcp_try_undo_spurious_syn`: after two lost SYNs or SYN-ACKs the window begins with
-    /// one
-    /// segment, unless `echo` answers the first.
+    /// one segment, unless `echo` answers the first.
     fn begin_transfer(&mut self, echo: Nanos) {
         let was_lost = self.handshake.timeouts > 0 && echo != self.handshake.sent_at / MS;
         if self.handshake.retransmits > 1 && was_lost {

@@ -294,8 +294,7 @@ impl Socket {
     }
 
     /// The application polls the socket (`poll(2)`, `epoll(7)`). If the send buffer is full at that time, it grows
-    /// with the
-    /// next acknowledgment, even if the application only waits for data to read.
+    /// with the next acknowledgment, even if the application only waits for data to read.
     pub fn ask_readiness(&mut self) {
         self.sender.on_poll();
     }
@@ -320,8 +319,7 @@ impl Socket {
     }
 
     /// As [`Self::close`], but the application keeps the socket. A server's FIN then waits for the end of the
-    /// handshake
-    /// (`tcp_shutdown` since Linux 6.9; `__tcp_close` does not wait).
+    /// handshake (`tcp_shutdown` since Linux 6.9; `__tcp_close` does not wait).
     pub fn shut_down(&mut self, now: Nanos) {
         if self.state == State::SynReceived {
             self.handshake.defer_close();

@@ -35,8 +35,7 @@ use crate::{Answer, Early, FastOpen, Key, Segment, Settings, Socket, Ticks};
 pub use crate::time::MS;
 
 /// What the sockets' clocks show at time 0 by default. Not 0, because a timestamp of 0 means none; the timer wheel
-/// stands as
-/// at 0.
+/// stands as at 0.
 const EPOCH: Nanos = Ticks::ROUND;
 
 /// What the applications at both ends do.
@@ -308,8 +307,7 @@ impl<L: Link> Pair<L> {
     }
 
     /// Runs until no packet is on its way and no timer is set. Returns when the last byte of the last response
-    /// arrived;
-    /// `None` if it did not.
+    /// arrived; `None` if it did not.
     pub fn run(&mut self) -> Option<Nanos> {
         while self.step().is_some() {}
         self.is_done().then_some(self.last_byte_at).flatten()

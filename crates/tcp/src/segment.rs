@@ -1,8 +1,7 @@
 //! A segment on the simulated wire: its header fields, and the range of bytes it carries.
 //!
 //! The bytes themselves do not exist. Sequence numbers count from the sender's SYN, which is 0; they do not wrap.
-//! Left out:
-//! checksums, urgent data, and options that current Linux does not send by default.
+//! Left out: checksums, urgent data, and options that current Linux does not send by default.
 
 use std::fmt;
 

@@ -40,8 +40,7 @@ impl Ticks {
     /// When a timer fires that is set at `now` with a delay of `delay`.
     ///
     /// `__calc_wheel_index` in `kernel/time/timer.c`: rounded up to the next bucket of the wheel's level, so a
-    /// timer of 1 s may
-    /// be 32 ms late.
+    /// timer of 1 s may be 32 ms late.
     pub(crate) fn after(self, now: Nanos, delay: Nanos) -> Nanos {
         let ticks = delay.div_ceil(JIFFY);
         let expires = self.count(now) + ticks;

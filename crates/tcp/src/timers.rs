@@ -1,8 +1,7 @@
 //! The timers of a socket, and the one place that handles them.
 //!
 //! The sender has one timer for several purposes, as in Linux (`tcp_write_timer_handler` in
-//! `net/ipv4/tcp_timer.c`). The
-//! receiver has the timer of delayed acknowledgments.
+//! `net/ipv4/tcp_timer.c`). The receiver has the timer of delayed acknowledgments.
 
 use firstflight_path::Nanos;
 
@@ -20,8 +19,7 @@ pub(crate) enum Pending {
 }
 
 /// The sender's timer: its time and its purpose. A probe or reordering timer that has fired stays pending, with a
-/// time
-/// that never comes, until it is set again.
+/// time that never comes, until it is set again.
 #[derive(Debug, Default)]
 pub(crate) struct SenderTimer(Option<(Nanos, Pending)>);
 

@@ -32,8 +32,7 @@ pub fn connect(address: SocketAddr) -> io::Result<(TcpStream, bool)> {
     };
     let stream = TcpStream::from(socket(family, SockType::Stream, flags, None)?);
     // If the client's sysctl is off, the kernel answers EOPNOTSUPP and the connection uses plain TCP. Whether the
-    // option is
-    // granted is the treatment under test.
+    // option is granted is the treatment under test.
     let _ = setsockopt(&stream, TcpFastOpenConnect, &true);
     stream.set_nodelay(true)?;
     match socket::connect(stream.as_raw_fd(), &SockaddrStorage::from(address)) {
@@ -143,8 +142,7 @@ impl Connection {
     }
 
     /// HTTP/2 for the next request, if the connection uses it, or must use it in early data. From the first request
-    /// that may
-    /// not be early data, all requests wait for the TLS handshake.
+    /// that may not be early data, all requests wait for the TLS handshake.
     ///
     /// # Errors
     /// [`Failure`]: HTTP/2 does not begin.

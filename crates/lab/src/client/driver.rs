@@ -55,8 +55,7 @@ pub struct SocketFacts {
 }
 
 /// Loads `page` once, in the calling thread's network namespace. `resolve` gives each host's address. Https origins
-/// use
-/// `quic` if it is given, otherwise `tls`. `priorities`: whether requests state their priority.
+/// use `quic` if it is given, otherwise `tls`. `priorities`: whether requests state their priority.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses an epoll instance or a timer; a page's own failures are in the record.

@@ -1,10 +1,8 @@
 //! HTTP/2 (RFC 9113) of the built-in client: several exchanges on one connection.
 //!
 //! The driver's epoll loop polls the connection, so wakers do nothing. Flow control never blocks: both windows have
-//! the
-//! largest size. The server's header compression has a table of 0 bytes, and no padding enters the client's. So the
-//! size of
-//! a header does not depend on those before it.
+//! the largest size. The server's header compression has a table of 0 bytes, and no padding enters the client's. So
+//! the size of a header does not depend on those before it.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -52,8 +50,7 @@ enum Response {
 
 impl Http2 {
     /// Begins HTTP/2, after `session` has negotiated it or in its early data. The connection preface is sent with
-    /// the first
-    /// request.
+    /// the first request.
     pub(super) fn new(session: Session, stream: TcpStream) -> Result<Self, Failure> {
         let mut builder = Builder::new();
         builder

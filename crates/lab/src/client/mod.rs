@@ -44,8 +44,7 @@ enum Failure {
 
 impl Failure {
     /// The failure as a laboratory's error, if the cause is this machine and not the page or the path: it had no
-    /// descriptor
-    /// or memory left.
+    /// descriptor or memory left.
     fn of_the_lab(&self) -> Option<LabError> {
         let Self::Socket(error) = self else { return None };
         match error.raw_os_error() {

@@ -272,8 +272,7 @@ impl Session {
     }
 
     /// Accepts bytes to be encrypted; `false` if they must wait for the handshake. They become early data if all of
-    /// them
-    /// fit, and no earlier bytes wait.
+    /// them fit, and no earlier bytes wait.
     pub(super) fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
         if self.phase == Phase::Ready {
             self.tls.writer().write_all(bytes)?;
@@ -311,8 +310,7 @@ impl Session {
     }
 
     /// Writes what is left; `true` if nothing remains. The first write is the `ClientHello`, which Fast Open puts
-    /// into the
-    /// SYN. It is a single write, so that the SYN carries as much of it as it has room for.
+    /// into the SYN. It is a single write, so that the SYN carries as much of it as it has room for.
     pub(super) fn flush(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
         while self.has_unsent() {
             if !went_out(self.tls.write_tls(stream))? {

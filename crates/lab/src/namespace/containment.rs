@@ -1,15 +1,12 @@
 //! What a program in the lab can reach besides the lab's network.
 //!
 //! Two kinds of program run here. A *client* loads pages that others wrote (a browser, wget2, curl). It sees a file
-//! system
-//! made for it, and none of the user's environment, terminal or rights. A *program* of the user's own
+//! system made for it, and none of the user's environment, terminal or rights. A *program* of the user's own
 //! ([`crate::jobs::exec`]) keeps the file system and the terminal. The lab only covers the ways to ask a process
-//! outside to
-//! act for it.
+//! outside to act for it.
 //!
 //! What this module does not do: limit memory, processor time or the number of processes, or filter system calls
-//! other than
-//! the two that type into a terminal. Chromium filters those of its own processes.
+//! other than the two that type into a terminal. Chromium filters those of its own processes.
 
 use std::env;
 use std::ffi::OsStr;
@@ -128,8 +125,7 @@ impl Containment {
     }
 
     /// Gives the calling thread its own mounts and System V IPC, restricted, and makes the child give up its rights
-    /// before
-    /// it becomes the program.
+    /// before it becomes the program.
     fn contain(&self, command: &mut Command) -> Result<(), LabError> {
         unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC)
             .map_err(|errno| LabError::system("making namespaces for a program", errno))?;

@@ -1,8 +1,7 @@
 //! The file system that a contained program sees.
 //!
 //! A client's holds what it needs and nothing of the user's. A user's own program keeps the host's, except for what
-//! leads
-//! to processes outside. Both belong to the mount namespace of the calling thread.
+//! leads to processes outside. Both belong to the mount namespace of the calling thread.
 
 use std::env;
 use std::ffi::CString;

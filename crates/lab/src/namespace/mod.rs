@@ -1,8 +1,7 @@
 //! The kernel's namespaces. They separate the lab from the host, and programs in the lab from the rest of the lab.
 //!
 //! [`enter`] makes the lab's own (user, network, mount, PID), and [`in_new_network`] a second network for the
-//! servers.
-//! [`Containment`] is what restricts a program further.
+//! servers. [`Containment`] is what restricts a program further.
 
 mod containment;
 mod filesystem;
@@ -21,8 +20,7 @@ pub use rights::try_browser_sandbox;
 pub use sandbox::{NOBODY, Side, enter, mount_proc, mount_scratch};
 
 /// Starts a thread in a network namespace of its own. The thread first calls `set_up`: one half of the result goes
-/// to
-/// the caller, the thread continues with the other.
+/// to the caller, the thread continues with the other.
 ///
 /// The namespace lives as long as the thread, or a socket or device in it.
 ///

@@ -165,8 +165,7 @@ const IOCTLS: &[(u32, u32)] = if cfg!(target_arch = "x86_64") {
 };
 
 /// Refuses to put characters into a terminal's input (`TIOCSTI`, and `TIOCLINUX` of the console). A shell that
-/// reads
-/// them after the program has ended would run them outside the lab.
+/// reads them after the program has ended would run them outside the lab.
 fn terminal_filter() -> Vec<libc::sock_filter> {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;

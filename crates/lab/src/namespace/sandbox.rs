@@ -1,10 +1,8 @@
 //! Enters the laboratory: new user, network, mount and PID namespaces, as root or not.
 //!
 //! The calling process stays outside and waits. The process inside is the first of its PID namespace. So when it
-//! dies,
-//! however it dies, the kernel kills everything in the lab and removes the network. It dies with the outer process
-//! (parent
-//! death signal), and when standard input closes (see [`crate::tether`]).
+//! dies, however it dies, the kernel kills everything in the lab and removes the network. It dies with the outer
+//! process (parent death signal), and when standard input closes (see [`crate::tether`]).
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -43,8 +41,7 @@ pub enum Side {
 /// Makes the namespaces, and splits into the process outside and the one inside.
 ///
 /// The user keeps its identity inside the lab. Root has a second user there, [`NOBODY`], for clients. If root is
-/// the only
-/// user that the system allows, as in some containers, a lab `for_clients` maps root to [`NOBODY`].
+/// the only user that the system allows, as in some containers, a lab `for_clients` maps root to [`NOBODY`].
 ///
 /// # Errors
 /// [`LabError`] when the kernel or the container's policy refuses a namespace.

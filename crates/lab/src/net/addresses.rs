@@ -1,10 +1,8 @@
 //! The addresses in the lab.
 //!
 //! 198.18.0.0/15 and `2001:2::/48` are reserved for benchmarks of network devices (RFC 2544, appendix C.2.2; RFC
-//! 5180,
-//! section 8), so no page's recorded address can collide with them. Each host of a page gets its own address,
-//! because names
-//! resolve to addresses, and a TFO cookie belongs to one address (RFC 7413, section 4.1.3).
+//! 5180, section 8), so no page's recorded address can collide with them. Each host of a page gets its own address,
+//! because names resolve to addresses, and a TFO cookie belongs to one address (RFC 7413, section 4.1.3).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

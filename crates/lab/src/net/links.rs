@@ -206,8 +206,7 @@ impl Netlink {
     }
 
     /// Sets the initial window and the congestion control of the route to a connected network. Every connection
-    /// across it
-    /// takes them, the client's and the servers' alike (`tcp_init_cwnd`, `tcp_ca_dst_init`).
+    /// across it takes them, the client's and the servers' alike (`tcp_init_cwnd`, `tcp_ca_dst_init`).
     fn set_route(
         &self,
         device: u32,

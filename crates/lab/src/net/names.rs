@@ -20,8 +20,7 @@ const HOSTS: &str = "/etc/hosts";
 const NO_RESOLVER: &str = "options timeout:1 attempts:1\n";
 
 /// Mounts the lab's own files over `/etc/hosts`, `/etc/resolv.conf` and `/etc/nsswitch.conf`, in this mount
-/// namespace
-/// only. The page's names resolve by the hosts file; others fail at once.
+/// namespace only. The page's names resolve by the hosts file; others fail at once.
 ///
 /// # Errors
 /// [`LabError`] when a mount is refused.
@@ -90,8 +89,7 @@ fn read(file: &str) -> Result<String, LabError> {
 /// Makes an empty file of this name visible in `/etc`: a minimal system may have none to mount another on.
 ///
 /// `/etc` belongs to root, which a lab is not. An overlay of two folders that are not written to needs no rights
-/// there.
-/// Linux allows it in a user namespace since 5.11.
+/// there. Linux allows it in a user namespace since 5.11.
 fn show_in_etc(name: &str) -> Result<(), LabError> {
     let above = Path::new(FOR_A_MOMENT).join("etc");
     let written = fs::create_dir(&above).and_then(|()| fs::write(above.join(name), ""));

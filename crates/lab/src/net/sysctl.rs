@@ -54,8 +54,7 @@ fn set_fast_open(bits: u32) -> Result<(), LabError> {
 fn set_common() -> Result<(), LabError> {
     set_sysctl("tcp_ecn", "0")?;
     // Keeps cookies, but neither cwnd nor RTT between connections: a warm cookie must not also mean a warm
-    // congestion
-    // window.
+    // congestion window.
     set_sysctl("tcp_no_metrics_save", "1")?;
     set_sysctl("tcp_fastopen_blackhole_timeout_sec", "0")
 }
@@ -80,8 +79,7 @@ const IPV6_SETTINGS: &[(&str, &str)] = &[
 ];
 
 /// Enables IPv6 in the namespace. It has only the addresses that the lab gives it, and sends only packets of
-/// programs.
-/// Call it before its device is made. The settings `net.ipv4.tcp_*` hold for TCP over IPv6 too.
+/// programs. Call it before its device is made. The settings `net.ipv4.tcp_*` hold for TCP over IPv6 too.
 ///
 /// # Errors
 /// [`LabError`] when the kernel has no IPv6, or naming the setting it refuses.
@@ -91,8 +89,7 @@ pub fn use_ipv6(side: Side) -> Result<(), LabError> {
     }
     // For some of these the kernel tries again and again to take the lock of its network devices, without sleep
     // (`addrconf_disable_ipv6` in `net/ipv6/addrconf.c`). A real-time task would keep the lock's holder, or the
-    // next in line,
-    // from the processor for good.
+    // next in line, from the processor for good.
     scheduling::as_ordinary_task(|| {
         IPV6_SETTINGS
             .iter()
@@ -116,8 +113,7 @@ pub fn set_sysctl(name: &str, value: &str) -> Result<(), LabError> {
 /// Sets an option that older kernels hide from a user namespace, which then has their default.
 ///
 /// `sysctl_core_net_init` in `net/core/sysctl_net_core.c` of Linux 6.1 exports nothing of `net.core` to a network
-/// namespace
-/// that a user namespace other than the first owns. There `somaxconn` stays 4096 (`SOMAXCONN`).
+/// namespace that a user namespace other than the first owns. There `somaxconn` stays 4096 (`SOMAXCONN`).
 fn write_where_exported(path: &str, value: &str) -> Result<(), LabError> {
     if Path::new(path).exists() {
         write(path, value)

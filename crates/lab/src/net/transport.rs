@@ -9,9 +9,8 @@ use serde::Deserialize;
 use crate::LabError;
 
 /// Initial window and congestion control of connections. Routes set them, not sockets or sysctls, so they also hold
-/// for
-/// programs that are not part of the lab. A namespace inherits the host's congestion control, and may not choose a
-/// restricted one (`net/ipv4/tcp_cong.c`, `tcp_set_default_congestion_control`).
+/// for programs that are not part of the lab. A namespace inherits the host's congestion control, and may not
+/// choose a restricted one (`net/ipv4/tcp_cong.c`, `tcp_set_default_congestion_control`).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Transport {

@@ -35,8 +35,7 @@ pub(super) struct Answer {
 
 impl Answer {
     /// An answer with the recorded header fields, except those of the connection and the framing (RFC 9110, section
-    /// 7.6.1),
-    /// which this server sets itself.
+    /// 7.6.1), which this server sets itself.
     pub(super) fn recorded(index: usize, resource: &Resource, fields: &HeaderFields, body: Bytes) -> Self {
         let field = |(name, value): &(String, String)| {
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;

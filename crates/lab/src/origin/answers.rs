@@ -133,8 +133,7 @@ impl Answers {
     }
 
     /// Whether this server itself should answer a CORS preflight to `target`: the preflight was not recorded, but
-    /// the
-    /// request that it announces may have been.
+    /// the request that it announces may have been.
     pub(super) fn leave_preflight(&self, origin: &Origin, target: &str) -> bool {
         let asked = Target::of(target);
         let about = |recorded: &Recorded| Target::of(&recorded.target).likeness(&asked).is_some();
@@ -175,10 +174,8 @@ impl Site {
     }
 
     /// The answers recorded for an equivalent target, or for one that differs only in values that change with every
-    /// visit.
-    /// Of several it takes the one with the most equal values. If several have as many, it takes the first,
-    /// provided that all
-    /// are interchangeable. The flag is `true` if the target is equivalent.
+    /// visit. Of several it takes the one with the most equal values. If several have as many, it takes the first,
+    /// provided that all are interchangeable. The flag is `true` if the target is equivalent.
     fn nearly(&self, method: &str, target: &str) -> Option<(&Recorded, bool)> {
         let asked = Target::of(target);
         let likeness = |recorded: &Recorded| {

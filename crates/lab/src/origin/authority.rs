@@ -1,10 +1,8 @@
 //! The lab's certificate authority. Each lab makes its own, and it ends with the lab.
 //!
 //! It has one key, which all servers use too. It needs no more: clients that trust it must accept its servers, at
-//! no cost.
-//! It signs a host's certificate when a client first asks for it. To match the size of public chains, a certificate
-//! is
-//! padded to that many bytes.
+//! no cost. It signs a host's certificate when a client first asks for it. To match the size of public chains, a
+//! certificate is padded to that many bytes.
 
 use std::fs;
 use std::path::Path;
@@ -26,8 +24,7 @@ use rustls::{RootCertStore, ServerConfig};
 use crate::LabError;
 
 /// An unknown extension (RFC 5280, section 4.2) under a number reserved for examples (RFC 5612), and the bytes
-/// around its
-/// value in a certificate of some thousand bytes.
+/// around its value in a certificate of some thousand bytes.
 const PADDING: &[u64] = &[1, 3, 6, 1, 4, 1, 32_473, 1];
 const PADDING_AROUND: usize = 24;
 
@@ -82,8 +79,7 @@ impl Authority {
     }
 
     /// Writes its certificate (PEM) to a file, for clients to trust. A line before it holds [`Self::spki_sha256`];
-    /// readers
-    /// of PEM skip it (RFC 7468, section 2).
+    /// readers of PEM skip it (RFC 7468, section 2).
     ///
     /// # Errors
     /// [`LabError`] naming the file.
@@ -112,8 +108,7 @@ impl Authority {
     }
 
     /// The TLS configuration of the server of `host`, with these application protocols (ALPN). If
-    /// `takes_early_data`, the
-    /// server accepts early data and answers it before the handshake is done.
+    /// `takes_early_data`, the server accepts early data and answers it before the handshake is done.
     ///
     /// # Errors
     /// [`LabError`] when the library has no version of TLS to speak.

@@ -32,8 +32,7 @@ fn read(file: &Path) -> std::io::Result<Bytes> {
         return std::fs::read(file).map(Bytes::from);
     }
     // SAFETY: the map is private and only read. A file that shrinks meanwhile ends this process with a SIGBUS, and
-    // the load
-    // with an error; nothing is ever read beyond the map.
+    // the load with an error; nothing is ever read beyond the map.
     let map = unsafe { memmap2::Mmap::map(&opened)? };
     Ok(Bytes::from_owner(map))
 }
@@ -154,8 +153,7 @@ pub(super) enum Part {
 
 impl Part {
     /// Parses a `Range` field for a body of `length` bytes. The answer to several ranges is the whole body, as
-    /// section 14.2
-    /// allows.
+    /// section 14.2 allows.
     pub(super) fn of(field: &str, length: usize) -> Self {
         let Some((first, last)) = field
             .strip_prefix("bytes=")

@@ -1,6 +1,5 @@
 //! A DNS server that makes clients use TCP: over UDP every answer is truncated (RFC 7766, section 5), so a client
-//! asks
-//! again over TCP.
+//! asks again over TCP.
 //!
 //! All names have one address, the server's own. It has no zones, no records but addresses, and no DNSSEC.
 

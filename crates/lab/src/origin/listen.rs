@@ -58,8 +58,7 @@ pub(super) const HTTP2: &[u8] = b"h2";
 pub(super) const HTTP1: &[u8] = b"http/1.1";
 
 /// Opens a listener with Fast Open and its own key. `number`: which of the listeners at the address this is. The
-/// kernel
-/// chooses among them by a hash of each connection's addresses and ports (`SO_REUSEPORT`).
+/// kernel chooses among them by a hash of each connection's addresses and ports (`SO_REUSEPORT`).
 pub(super) fn listen(
     address: IpAddr,
     port: u16,
@@ -245,8 +244,7 @@ impl Server {
     }
 
     /// Another origin of the page, named by a request on an HTTP/2 connection that carries several origins (RFC
-    /// 9113,
-    /// section 9.1.1).
+    /// 9113, section 9.1.1).
     fn named(&self, uri: &Uri) -> Option<Origin> {
         let authority = uri.authority()?;
         let origin = Origin {
@@ -258,8 +256,7 @@ impl Server {
     }
 
     /// The answer to a request, and the delay before it. `named`: the origin that the request names, if it is not
-    /// the
-    /// server's own.
+    /// the server's own.
     pub(super) fn answer(
         &self,
         named: Option<&Origin>,

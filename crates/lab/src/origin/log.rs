@@ -1,10 +1,8 @@
 //! The servers' log: every connection that they accepted, and every request on it.
 //!
 //! The built-in client reports itself what it requested and when. For other clients the servers report *what*: this
-//! log
-//! places each request and response in the byte streams of its connection. The [ledger](crate::ledger) has *when*
-//! those
-//! bytes crossed the wire.
+//! log places each request and response in the byte streams of its connection. The [ledger](crate::ledger) has
+//! *when* those bytes crossed the wire.
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -29,8 +27,7 @@ use crate::ledger::ConnectionKey;
 use crate::witness::{self, TcpInfo};
 
 /// The target of a visit: a request before the measured load with which a program other than the built-in client
-/// gets a
-/// ticket. The server answers without a body and closes the connection, so that the load opens another.
+/// gets a ticket. The server answers without a body and closes the connection, so that the load opens another.
 const VISIT: &str = "/.well-known/firstflight-visit";
 /// The log looks for a `ClientHello` in this many first bytes of a client's stream.
 const LONGEST_HELLO: u64 = 16_384;
@@ -107,8 +104,7 @@ pub(super) fn is_visit(target: &str) -> bool {
 
 /// Whether the connection of a visit is left open for the client to close. If the server sends no `NEW_TOKEN` (RFC
 /// 9000, section 8.1.3), Firefox uses a ticket only three probe timeouts after it came, and drops it if the
-/// connection
-/// ends before.
+/// connection ends before.
 pub(super) fn lasts(target: &str) -> bool {
     target.ends_with("?lasting")
 }

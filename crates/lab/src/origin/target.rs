@@ -1,12 +1,10 @@
 //! Equivalence of request targets: percent-encoding, and values that change with every visit.
 //!
 //! `docs/replay.md` states the rules for users. They are narrow on purpose: a request that was not recorded should
-//! fail and
-//! be counted, instead of getting an answer that belongs to another.
+//! fail and be counted, instead of getting an answer that belongs to another.
 
 /// A number of at least this many digits counts as a time or a random number: seconds since 1970 have ten, `ord=`
-/// of ad
-/// servers eight or more.
+/// of ad servers eight or more.
 const MIN_DIGITS: usize = 8;
 /// A text of at least this many hexadecimal characters counts as random: half of a UUID. Shorter ones are versions.
 const MIN_HEX: usize = 16;
@@ -29,8 +27,7 @@ struct Parameter {
 
 impl Target {
     /// Parses the target of a request line. Texts that differ only in percent-encoding are equal: wget2 requests
-    /// `/a;b` as
-    /// `/a%3Bb`.
+    /// `/a;b` as `/a%3Bb`.
     pub(super) fn of(text: &str) -> Self {
         let text = decoded(text);
         let mut pieces = split_before_separators(&text);
@@ -40,8 +37,7 @@ impl Target {
     }
 
     /// Number of values that are equal in `self` and `other`. `None` unless all others look [volatile](is_volatile)
-    /// on both
-    /// sides, and path, separators, names and order agree.
+    /// on both sides, and path, separators, names and order agree.
     pub(super) fn likeness(&self, other: &Self) -> Option<usize> {
         if self.path != other.path || self.parameters.len() != other.parameters.len() {
             return None;
@@ -103,8 +99,7 @@ fn split_before_separators(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Decodes percent-encoding, except of characters that have a meaning in a URL if unencoded. `;` is decoded,
-/// because
-/// wget2 encodes it even as a separator.
+/// because wget2 encodes it even as a separator.
 fn decoded(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

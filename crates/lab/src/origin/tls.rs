@@ -206,8 +206,7 @@ impl AsyncWrite for Secure {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         // Closing a socket with the end of the handshake unread would reset the connection, and lose the rest of an
-        // answer to
-        // early data.
+        // answer to early data.
         while self.tls.is_handshaking() {
             ready!(self.poll_send(context))?;
             if ready!(self.poll_fill(context))? == 0 {

@@ -1,8 +1,7 @@
 //! The order in which an HTTP/2 connection sends bodies: the most urgent first (RFC 9218, section 10).
 //!
 //! hyper passes all bodies to the h2 crate, which sends a frame of each in turn. So a body hands out a part only
-//! when it is
-//! its turn, and while the connection has few parts that are not written yet.
+//! when it is its turn, and while the connection has few parts that are not written yet.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -140,8 +139,7 @@ mod tests {
     }
 
     /// The order in which the parts of bodies are sent. Each body has a priority, a number of parts, and the number
-    /// of parts
-    /// sent before it joins the line.
+    /// of parts sent before it joins the line.
     fn order(asked: &[(&str, usize, usize)]) -> Vec<usize> {
         let turns = Arc::new(Turns::default());
         let mut bodies: Vec<Option<Left>> = asked.iter().map(|_| None).collect();

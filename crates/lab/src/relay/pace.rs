@@ -1,14 +1,10 @@
 //! When the relay looks for packets, and how it waits in between.
 //!
 //! Waking up from sleep takes a few microseconds, sometimes many. The relay hides that: it wakes early and
-//! *watches* the
-//! clock until a packet is due. A page's few hundred packets a second can afford this, a full link cannot. So
-//! watching is
-//! limited to an allowance. Past some thousand wake-ups a second the relay *naps*: it looks every 0.15 ms, and
-//! handles all
-//! packets that have come or are due together. Departures still follow from the path's state. So a nap delays a
-//! packet by
-//! at most its own length, and does not change a link's rate.
+//! *watches* the clock until a packet is due. A page's few hundred packets a second can afford this, a full link
+//! cannot. So watching is limited to an allowance. Past some thousand wake-ups a second the relay *naps*: it looks
+//! every 0.15 ms, and handles all packets that have come or are due together. Departures still follow from the
+//! path's state. So a nap delays a packet by at most its own length, and does not change a link's rate.
 
 /// How long before a departure the relay wakes to watch the clock, ns.
 const WATCH_NS: u64 = 20_000;

@@ -164,8 +164,7 @@ impl Relay {
     }
 
     /// From now on the relay delivers packets in order, without delay. The measurement is over, and what is under
-    /// way only
-    /// has to arrive.
+    /// way only has to arrive.
     pub fn hasten(&self) {
         self.control.set(HASTENED);
     }

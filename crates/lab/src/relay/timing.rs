@@ -14,8 +14,7 @@ pub struct Timing {
     /// Whether processors are kept out of idle states.
     pub keep_awake: bool,
     /// Time that the relay adds to a round trip, ms, as measured by a calibration. It is taken out of the
-    /// propagation
-    /// delay, at most 1 ms and 10 % of the RTT.
+    /// propagation delay, at most 1 ms and 10 % of the RTT.
     pub take_out_ms: f64,
 }
 

@@ -2,10 +2,8 @@
 //! process.
 //!
 //! The filter is loaded between `fork` and `exec`, where allocation is not allowed. The kernel then gives the child
-//! a
-//! descriptor for the notifications (seccomp(2), `SECCOMP_FILTER_FLAG_NEW_LISTENER`). The child sends it over a
-//! socket
-//! (unix(7), `SCM_RIGHTS`).
+//! a descriptor for the notifications (seccomp(2), `SECCOMP_FILTER_FLAG_NEW_LISTENER`). The child sends it over a
+//! socket (unix(7), `SCM_RIGHTS`).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -73,8 +71,7 @@ pub(super) fn filter() -> Vec<libc::sock_filter> {
 }
 
 /// Loads the filter into the calling thread. Returns the descriptor for its notifications, or the error as a
-/// negative
-/// number. Called between `fork` and `exec`.
+/// negative number. Called between `fork` and `exec`.
 pub(super) fn listener(filter: &[libc::sock_filter]) -> libc::c_int {
     let program = libc::sock_fprog {
         len: filter.len() as u16,

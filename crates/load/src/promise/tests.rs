@@ -339,8 +339,7 @@ fn from_client(payload_bytes: u32) -> Segment {
 }
 
 /// A path of 20 ms. The server answers at once, with segments of these sizes. The client acknowledges the first
-/// that
-/// reaches it, with `request` bytes of its own. Then the server sends `more` bytes.
+/// that reaches it, with `request` bytes of its own. Then the server sends `more` bytes.
 fn first_flight(window: u32, sizes: &[u32], request: u32, more: u32) -> Entry {
     let opening = Segment {
         window,

@@ -53,8 +53,7 @@ fn one_origin_with_keep_alive_pays_for_one_handshake() {
     ]);
     let outcome = Network::default().load(&page);
     // The style sheet is found when the document's header arrives, so the loader opens a second connection for it.
-    // But it
-    // is sent on the first, which becomes free at the same time.
+    // But it is sent on the first, which becomes free at the same time.
     assert_eq!(outcome.record.plt, Some(4 * RTT));
     assert_eq!(tfo().load(&page).record.plt, Some(3 * RTT));
 }

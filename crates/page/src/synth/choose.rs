@@ -7,9 +7,8 @@ use super::refs::Ref;
 /// Keeps as many of `refs` as possible while `fits` holds.
 ///
 /// Immediate requests go before those that must wait, references that lead to others before those that do not, and
-/// then short
-/// URLs before long ones, so that the fewest resources are lost. `whole`: keeps a reference together with what it
-/// carries.
+/// then short URLs before long ones, so that the fewest resources are lost. `whole`: keeps a reference together
+/// with what it carries.
 pub(super) fn most<'a>(refs: Vec<Ref<'a>>, whole: bool, fits: impl Fn(&[&Ref<'a>]) -> bool) -> Vec<Ref<'a>> {
     if fits(&borrowed(&refs)) {
         return refs;

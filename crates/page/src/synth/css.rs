@@ -10,8 +10,7 @@ use super::refs::Ref;
 use super::tree::Tree;
 
 /// The places for images of a document's style sheets, one each. Two rules for one place would hide the earlier
-/// one's
-/// image before the browser requests it. Every document has these elements.
+/// one's image before the browser requests it. Every document has these elements.
 const PLACES: [&str; 8] = [
     "html{",
     "body{",
@@ -36,8 +35,7 @@ pub(super) fn body(tree: &Tree<'_>, index: usize, refs: &[Ref<'_>]) -> Vec<u8> {
 }
 
 /// Whether style sheet `index` can request `reference`. A style sheet cannot wait for a resource that it requests,
-/// and
-/// needs its own place for images.
+/// and needs its own place for images.
 pub(super) fn can_name(tree: &Tree<'_>, index: usize, reference: &Ref<'_>) -> bool {
     let shown = !is_painted(reference.resource.kind) || tree.painters_before(index) < 2 * PLACES.len();
     shown && reference.carried.is_empty() && !reference.needs_script()

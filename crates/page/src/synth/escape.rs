@@ -15,8 +15,7 @@ const LEGACY_NAMES: &str = "\
 /// `text` as a quoted attribute value, safe in HTML and XML, with the quotes that take fewer bytes.
 ///
 /// An ampersand stays unescaped if HTML reads it as itself (HTML standard 13.2.5.72 to 77). Query strings have
-/// many, a body
-/// has few bytes, and wget2 before 2.0 does not know `&amp;`.
+/// many, a body has few bytes, and wget2 before 2.0 does not know `&amp;`.
 pub(super) fn attribute(text: &str, xml: bool) -> String {
     let quote = if text.matches('"').count() > text.matches('\'').count() {
         '\''
@@ -39,8 +38,7 @@ pub(super) fn attribute(text: &str, xml: bool) -> String {
 }
 
 /// Whether HTML reads an ampersand before `rest` as itself: what follows cannot be a character reference. Either no
-/// name
-/// follows, or a name without the semicolon that it needs, or one that is a parameter (`&copy=`).
+/// name follows, or a name without the semicolon that it needs, or one that is a parameter (`&copy=`).
 fn reads_bare(rest: &str) -> bool {
     let after = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
     let name = &rest[..rest.len() - after.len()];
@@ -53,8 +51,7 @@ fn reads_bare(rest: &str) -> bool {
 }
 
 /// `text` as a JavaScript string literal without `<`, `>` or `&`, so that it can also be in a `<script>` element of
-/// HTML or
-/// XML.
+/// HTML or XML.
 pub(super) fn js_string(text: &str, inline: bool) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

@@ -26,8 +26,7 @@ pub(super) enum Format {
 
 impl Format {
     /// The format in which a browser reads the body of `resource`. The kind decides if browsers go by the context,
-    /// otherwise
-    /// the MIME type.
+    /// otherwise the MIME type.
     pub(super) fn of(resource: &Resource) -> Self {
         let mime = resource
             .mime

@@ -1,19 +1,15 @@
 //! Synthesises bodies for pages that have none.
 //!
 //! A synthesised body is as long as the recorded one and refers to the same resources. So an unmodified browser
-//! discovers them
-//! as it did in the original: HTML at the recorded bytes, style sheets through `@import`, `url()` and `@font-face`,
-//! scripts
-//! by inserting elements after the recorded processing time.
+//! discovers them as it did in the original: HTML at the recorded bytes, style sheets through `@import`, `url()`
+//! and `@font-face`, scripts by inserting elements after the recorded processing time.
 //!
 //! Some bodies cannot hold their references (the body was compressed, it computed its URLs, it is an image or a
-//! 304). The
-//! file that refers to such a body then makes these requests when the body has loaded: at the same moment.
-//! [`Bodies::unplaced`] lists what the document itself cannot hold. `docs/profile.md` has the rules.
+//! 304). The file that refers to such a body then makes these requests when the body has loaded: at the same
+//! moment. [`Bodies::unplaced`] lists what the document itself cannot hold. `docs/profile.md` has the rules.
 //!
 //! Not modelled: content encodings (a body has its wire size and is not compressed), the layout of the original,
-//! and what a
-//! browser does with the content of media.
+//! and what a browser does with the content of media.
 
 mod choose;
 mod css;
@@ -76,8 +72,7 @@ impl<'a> Bodies<'a> {
     }
 
     /// The resources (indices, ascending) that `index` discovers but that no body has room to refer to. A browser
-    /// requests
-    /// neither them nor what they lead to.
+    /// requests neither them nor what they lead to.
     ///
     /// # Panics
     /// If the page has no such resource.

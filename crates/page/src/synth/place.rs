@@ -7,8 +7,7 @@ pub(super) struct Piece {
 }
 
 /// Places `pieces` in order in `size` bytes. Each ends at its `end`, or as near to it as its neighbours allow. They
-/// must
-/// fit. `filler(n)` makes `n` bytes without meaning.
+/// must fit. `filler(n)` makes `n` bytes without meaning.
 pub(super) fn place(pieces: &[Piece], size: usize, filler: impl Fn(usize) -> String) -> Vec<u8> {
     let mut following: usize = pieces.iter().map(|piece| piece.text.len()).sum();
     let mut out = String::with_capacity(size);

@@ -82,8 +82,7 @@ impl<'a> Ref<'a> {
     }
 
     /// Whether a page can make the request at all. The Fetch standard forbids some methods; across origins it must
-    /// need no
-    /// preflight.
+    /// need no preflight.
     pub(super) fn possible(&self) -> bool {
         match self.resource.method.as_str() {
             "GET" | "HEAD" | "POST" => true,
@@ -93,8 +92,7 @@ impl<'a> Ref<'a> {
     }
 
     /// Whether the request must use CORS. Browsers cut other responses of these types short if they come from
-    /// another origin
-    /// (opaque response blocking), so that a part of their bytes would not cross the path.
+    /// another origin (opaque response blocking), so that a part of their bytes would not cross the path.
     pub(super) fn needs_cors(&self) -> bool {
         let guarded = matches!(
             Format::of(self.resource),

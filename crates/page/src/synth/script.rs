@@ -13,8 +13,7 @@ const WAIT: &str = "let w=(e,f)=>(e.onload=e.onerror=f,e);";
 /// Holds the load event back: it waits for a frame whose document is being written.
 const HOLD: &str = "let h=m(\"iframe\").contentDocument;h.open();";
 /// Makes the browser compute styles now. Only then does it request images and fonts; otherwise it might do so after
-/// the
-/// load event. For an event handler attribute, where `document` is in scope.
+/// the load event. For an event handler attribute, where `document` is in scope.
 pub(super) const APPLY: &str = "documentElement.offsetTop";
 
 /// The body of script `resource`, which requests `refs`. They must fit.
@@ -40,8 +39,7 @@ pub(super) fn is_executed(status: u16) -> bool {
 }
 
 /// A script that works for `cpu_ms` and then requests `refs`. The load event waits as long as the script waits to
-/// request
-/// something that it depends on. `inline`: for HTML.
+/// request something that it depends on. `inline`: for HTML.
 pub(super) fn whole(cpu_ms: f64, refs: &[&Ref<'_>], inline: bool) -> String {
     let blocking = refs.iter().filter(|reference| reference.resource.blocks_load);
     let held_ms = blocking.map(|reference| delay_ms(reference)).fold(0.0, f64::max);

@@ -1,8 +1,7 @@
 //! Cryptography with the lengths of TLS 1.3 and nothing else: no secrets, no randomness, little processor time.
 //!
 //! Its messages are as long as those of rustls (`crates/lab/tests/quic_flights.rs` compares them). Its packets have
-//! a tag of
-//! sixteen bytes and are not encrypted. So the simulator's connections are the same in every run.
+//! a tag of sixteen bytes and are not encrypted. So the simulator's connections are the same in every run.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -47,8 +46,7 @@ pub struct Lengths {
 }
 
 /// What a client keeps of an earlier connection to a server with [`Settings::transport`]: the ticket, and the
-/// server's
-/// transport parameters (RFC 9001, section 4.6.1).
+/// server's transport parameters (RFC 9001, section 4.6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
     /// Whether the server still accepts it.

@@ -1,8 +1,7 @@
 //! Observes the TLS of a connection: its handshake messages, and the packets decrypted with its 0-RTT keys.
 //!
 //! quinn-proto tells a client whether the server accepted 0-RTT, and tells a server nothing. It passes every
-//! message and every
-//! packet to its cryptography through [`Session`], so a wrapper around that sees both.
+//! message and every packet to its cryptography through [`Session`], so a wrapper around that sees both.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -47,8 +46,7 @@ impl Seen {
     }
 
     /// What the server's end reports; `None` until it has answered the client. `offers_early_data`: whether the
-    /// client
-    /// announced 0-RTT packets.
+    /// client announced 0-RTT packets.
     pub fn at_server(&self, offers_early_data: bool) -> Option<Secured> {
         if !self.is_answered.load(Ordering::Relaxed) {
             return None;

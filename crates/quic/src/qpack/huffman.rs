@@ -1,8 +1,7 @@
 //! The Huffman code of HPACK and QPACK (RFC 7541, section 5.2).
 //!
 //! The code is canonical: codes of equal length count up in the order of bytes, and longer ones continue where
-//! shorter ones
-//! end. So the code lengths determine it.
+//! shorter ones end. So the code lengths determine it.
 
 use std::sync::LazyLock;
 

@@ -1,10 +1,8 @@
 //! QPACK (RFC 9204) without a dynamic table: encodes and decodes the header fields of HTTP/3.
 //!
 //! An encoder may leave the dynamic table empty, and a decoder without room for one forces its peer to. Chromium
-//! and curl
-//! then send what this module encodes: indexed fields, names from the static table, and literals, with Huffman
-//! codes if
-//! these are shorter.
+//! and curl then send what this module encodes: indexed fields, names from the static table, and literals, with
+//! Huffman codes if these are shorter.
 
 mod huffman;
 mod tables;

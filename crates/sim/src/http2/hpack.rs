@@ -1,8 +1,7 @@
 //! Sizes of headers after HPACK compression (RFC 7541), as the lab's client and servers use it.
 //!
 //! The server's dynamic table is empty. In the client's only the authority is found again: padding is never
-//! indexed, and
-//! paths seldom repeat.
+//! indexed, and paths seldom repeat.
 
 use firstflight_load::{Priority, head, priority};
 use firstflight_loader::TOO_EARLY;

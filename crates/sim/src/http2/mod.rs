@@ -1,11 +1,9 @@
 //! HTTP/2 (RFC 9113) between a client and a server, as frames: what the h2 crate sends at both ends of the lab.
 //!
 //! All streams share a connection. The server sends frames in rounds: up to 16 KiB of each response in turn, as
-//! fast as the
-//! socket accepts them. The socket sends in the order of writing. If requests state priorities, a round has only
-//! the most
-//! urgent responses. Left out: flow control, which never blocks the lab's client, headers beyond 16 KiB, and
-//! resets.
+//! fast as the socket accepts them. The socket sends in the order of writing. If requests state priorities, a round
+//! has only the most urgent responses. Left out: flow control, which never blocks the lab's client, headers beyond
+//! 16 KiB, and resets.
 
 mod hpack;
 

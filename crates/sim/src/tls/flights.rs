@@ -2,8 +2,8 @@
 //!
 //! Measured on the lab's client and servers (rustls with aws-lc, AES-256-GCM, one ECDSA P-256 certificate).
 //! `tls_flights.rs` and `quic_flights.rs` in `crates/lab/tests` compare them with the lab. The host's name is in
-//! the
-//! `ClientHello` (SNI) and in the certificate. The two signatures vary by two bytes each; the usual size counts.
+//! the `ClientHello` (SNI) and in the certificate. The two signatures vary by two bytes each; the usual size
+//! counts.
 
 use std::net::IpAddr;
 

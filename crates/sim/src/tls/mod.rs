@@ -1,8 +1,7 @@
 //! TLS between a client and a server, as sizes: the flights, and what each record adds to its content.
 //!
 //! TLS 1.3 (RFC 8446) with early data, and 1.2 (RFC 5246), as rustls uses them at both ends of the lab. Left out: a
-//! server
-//! that asks for another key share, rekeying, and the time of cryptography (about a millisecond for a full
+//! server that asks for another key share, rekeying, and the time of cryptography (about a millisecond for a full
 //! handshake).
 
 mod flights;

@@ -1,8 +1,7 @@
 //! CUBIC (RFC 9438) and `HyStart`, as `net/ipv4/tcp_cubic.c` computes them.
 //!
 //! It keeps the kernel's integer units where they affect the result: time in ticks, the curve in 1/1024 s, one
-//! update per
-//! tick.
+//! update per tick.
 
 use firstflight_path::Nanos;
 
@@ -181,8 +180,7 @@ impl HyStart {
     /// `hystart_update`.
     fn update(&mut self, now: Nanos, rtt: Nanos, delay_min: Nanos) -> bool {
         // A train of acknowledgments as long as half the shortest RTT means that the path is full. A sender without
-        // pacing
-        // halves the threshold.
+        // pacing halves the threshold.
         if now.saturating_sub(self.last_ack) <= TRAIN_GAP {
             self.last_ack = now;
             self.found |= now.saturating_sub(self.round_start) > (delay_min + MS) >> 1;
@@ -199,8 +197,7 @@ impl HyStart {
 }
 
 /// The largest integer whose cube is at most `value`, bit by bit, so that no platform's `cbrt` matters. The
-/// kernel's
-/// `cubic_root` approximates it, with a mean error of 0.195 %.
+/// kernel's `cubic_root` approximates it, with a mean error of 0.195 %.
 fn cubic_root(value: u64) -> u64 {
     (0..22).rev().fold(0, |root, bit| {
         let larger = root | 1 << bit;
@@ -258,8 +255,7 @@ mod tests {
         pair.run();
         let info = server(&pair);
         // 10 Mbit/s times 100 ms is 83 packets. Delayed acknowledgments are 2.4 ms apart and make no train. So the
-        // delay ends
-        // slow start, once the first samples of a round show the queue.
+        // delay ends slow start, once the first samples of a round show the queue.
         assert!((83..250).contains(&info.ssthresh), "{}", info.ssthresh);
         assert_eq!(info.phase, crate::Phase::Open);
     }

@@ -1,10 +1,8 @@
 //! The congestion window, and the algorithms that change it.
 //!
 //! This module has what is common to the algorithms: slow start, the check that the window was in use, and its
-//! decay when
-//! the application pauses. [`Controller`] is what an algorithm decides; each algorithm has a module. A new one
-//! implements
-//! it, and joins [`Algorithm`] and [`Control`].
+//! decay when the application pauses. [`Controller`] is what an algorithm decides; each algorithm has a module. A
+//! new one implements it, and joins [`Algorithm`] and [`Control`].
 
 mod cubic;
 mod reno;
@@ -42,8 +40,7 @@ impl Algorithm {
 /// The decisions of one algorithm: Linux's `struct tcp_congestion_ops`.
 pub(crate) trait Controller {
     /// Above slow start, how many segments must be acknowledged for a window of `cwnd` to grow by one; `acked` of
-    /// them just
-    /// have been (`cong_avoid`). `tick` counts the kernel's ticks.
+    /// them just have been (`cong_avoid`). `tick` counts the kernel's ticks.
     fn per_increase(&mut self, tick: u64, cwnd: u32, acked: u32) -> u32;
 
     /// The threshold after a loss with a window of `cwnd` (`ssthresh`).
@@ -260,8 +257,7 @@ impl Window {
     }
 
     /// A timeout: allows one segment beside those in flight, and forgets what was learnt of the path
-    /// (`tcp_enter_loss`,
-    /// `cubictcp_state`).
+    /// (`tcp_enter_loss`, `cubictcp_state`).
     pub(crate) fn on_timeout(&mut self, now: Nanos, in_flight: u32, next: Seq) {
         self.cwnd = in_flight + 1;
         self.credit = 0;

@@ -1,10 +1,8 @@
 //! When to acknowledge: at once, with every second segment, or after a delay.
 //!
 //! `tcp_event_data_recv`, `tcp_measure_rcv_mss`, `__tcp_ack_snd_check`, `tcp_send_delayed_ack`, `tcp_cleanup_rbuf`
-//! and
-//! `tcp_event_data_sent` of Linux (RFC 1122, section 4.2.3.2; RFC 5681, section 4.2). At first a connection
-//! acknowledges
-//! every segment (quick). It delays acknowledgments once data goes both ways (pingpong).
+//! and `tcp_event_data_sent` of Linux (RFC 1122, section 4.2.3.2; RFC 5681, section 4.2). At first a connection
+//! acknowledges every segment (quick). It delays acknowledgments once data goes both ways (pingpong).
 
 use crate::segment::{Segment, mss};
 use crate::sender::Rtt;
@@ -218,8 +216,7 @@ impl DelayedAck {
     }
 
     /// Learns the peer's segment size, and notes the end of a write: `tcp_measure_rcv_mss`. Returns whether the
-    /// segment is
-    /// longer than all before.
+    /// segment is longer than all before.
     pub(crate) fn measure(&mut self, segment: &Segment) -> bool {
         let last_small = std::mem::take(&mut self.last_small);
         if segment.len >= self.peer_mss {

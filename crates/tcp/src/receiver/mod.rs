@@ -1,9 +1,8 @@
 //! The receiving half of an end: the received stream, the window that it offers, and pending acknowledgments.
 //!
 //! The receiver sends nothing itself. It says whether an acknowledgment is due, and sets its fields in every
-//! segment that
-//! leaves. `tcp_data_queue`, `tcp_rcv_rtt_measure_ts` and `tcp_replace_ts_recent` in `net/ipv4/tcp_input.c`,
-//! `__tcp_transmit_skb` in `net/ipv4/tcp_output.c`.
+//! segment that leaves. `tcp_data_queue`, `tcp_rcv_rtt_measure_ts` and `tcp_replace_ts_recent` in
+//! `net/ipv4/tcp_input.c`, `__tcp_transmit_skb` in `net/ipv4/tcp_output.c`.
 
 mod delayed_ack;
 mod reassembly;
@@ -23,8 +22,7 @@ use window::{ReceiveWindow, memory_of};
 pub(crate) use window::initial_window;
 
 /// Duplicate acknowledgments sent at once before compression begins (`TCP_FASTRETRANS_THRESH`), and how many of
-/// them one
-/// may then replace (`tcp_comp_sack_nr`).
+/// them one may then replace (`tcp_comp_sack_nr`).
 const ANSWERED_AT_ONCE: u32 = 3;
 const MOST_COMPRESSED: u32 = 44;
 /// `tcp_comp_sack_delay_ns` and `tcp_comp_sack_slack_ns`; the delay is at most a twentieth of the RTT.
@@ -74,8 +72,7 @@ impl Compression {
 }
 
 /// The timer of delayed acknowledgments. It keeps running when no acknowledgment waits any more, because the kernel
-/// does
-/// not stop it. When it fires, it also releases compressed acknowledgments (`tcp_delack_timer_handler`).
+/// does not stop it. When it fires, it also releases compressed acknowledgments (`tcp_delack_timer_handler`).
 #[derive(Debug, Default)]
 struct AckTimer {
     /// The tick that it was set for, and when it fires.
@@ -216,8 +213,7 @@ impl Receiver {
     }
 
     /// The application reads and finds nothing. Returns whether the stream has ended, and what came before the FIN
-    /// is still
-    /// unacknowledged (`tcp_cleanup_rbuf`).
+    /// is still unacknowledged (`tcp_cleanup_rbuf`).
     pub(crate) fn after_end(&self) -> bool {
         self.is_at_end() && self.owes_enough()
     }
@@ -290,8 +286,7 @@ impl Receiver {
     }
 
     /// Called before the data of a segment is processed. Returns whether compressed acknowledgments must be sent
-    /// first,
-    /// because the segment displaces one of their blocks (`tcp_sack_new_ofo_skb`).
+    /// first, because the segment displaces one of their blocks (`tcp_sack_new_ofo_skb`).
     pub(crate) fn on_arrival(&mut self, now: Nanos, segment: &Segment) -> bool {
         let range = (segment.seq + Seq::from(segment.syn), segment.end());
         let is_full = segment.end() - segment.seq >= u64::from(self.delayed_ack.peer_mss());
@@ -313,8 +308,7 @@ impl Receiver {
     }
 
     /// Processes data and FIN of a segment. Returns whether to acknowledge before anything else is sent, because a
-    /// closing
-    /// connection got the peer's FIN.
+    /// closing connection got the peer's FIN.
     pub(crate) fn on_data(&mut self, now: Nanos, segment: &Segment, rto: Nanos, is_closing: bool) -> bool {
         if segment.len == 0 && !segment.fin {
             return false;

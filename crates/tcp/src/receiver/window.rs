@@ -1,10 +1,9 @@
 //! The receive window and its growth (dynamic right-sizing).
 //!
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `__tcp_select_window`, `tcp_grow_window`,
-//! `tcp_rcv_rtt_update`,
-//! `tcp_rcv_space_adjust` and `tcp_rcvbuf_grow` of Linux 6.18, with the default `tcp_rmem` (131,072 to 32 MiB).
-//! Segments
-//! occupy as much memory as the skbs from the lab's TUN device. Left out: a buffer that overflows.
+//! `tcp_rcv_rtt_update`, `tcp_rcv_space_adjust` and `tcp_rcvbuf_grow` of Linux 6.18, with the default `tcp_rmem`
+//! (131,072 to 32 MiB). Segments occupy as much memory as the skbs from the lab's TUN device. Left out: a buffer
+//! that overflows.
 
 use firstflight_path::{IpVersion, Nanos};
 
@@ -139,8 +138,7 @@ impl ReceiveWindow {
     }
 
     /// Whether at most half of the possible window is left. A reader may then have opened it enough for a window
-    /// update
-    /// (`tcp_cleanup_rbuf`).
+    /// update (`tcp_cleanup_rbuf`).
     pub(crate) fn is_half_used(&self, next: Seq) -> bool {
         2 * self.edge.saturating_sub(next) <= self.clamp
     }
@@ -234,8 +232,7 @@ impl ReceiveWindow {
     }
 
     /// A segment echoes `echo_ms`. If it `is_full`, it gives an RTT sample (`tcp_rcv_rtt_measure_ts`). The estimate
-    /// only
-    /// grows while the application keeps up.
+    /// only grows while the application keeps up.
     pub(crate) fn measure(&mut self, now: Nanos, echo_ms: Nanos, is_full: bool, may_grow: bool) {
         if echo_ms == self.rtt.last_echo {
             return;
@@ -259,10 +256,8 @@ impl ReceiveWindow {
     }
 
     /// The application has read what arrived up to `next`; `first` is the end of the first segment of it. Data
-    /// behind a gap
-    /// occupies `waiting`, and extends `reach` bytes. Once per round trip the buffer gets room for twice what was
-    /// read
-    /// (`tcp_rcv_space_adjust`, which runs after every segment's copy).
+    /// behind a gap occupies `waiting`, and extends `reach` bytes. Once per round trip the buffer gets room for
+    /// twice what was read (`tcp_rcv_space_adjust`, which runs after every segment's copy).
     pub(crate) fn on_read(&mut self, now: Nanos, first: Seq, next: Seq, waiting: u64, reach: u64) {
         self.occupied = waiting;
         let Some(rtt) = self.rtt.smoothed else { return };

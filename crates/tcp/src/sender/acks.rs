@@ -48,8 +48,7 @@ pub(crate) struct Ack {
     /// Segments that it acknowledged, cumulatively or selectively.
     pub(crate) delivered: u32,
     /// The latest flight that it acknowledged a part of: when it was sent, its end, and how many segments had been
-    /// delivered
-    /// by then (`struct rate_sample`).
+    /// delivered by then (`struct rate_sample`).
     pub(crate) last: Option<(Nanos, Seq, u32)>,
 }
 
@@ -144,8 +143,7 @@ impl Sender {
     }
 
     /// `tcp_check_dsack` and `tcp_dsack_seen`. Returns the duplicate, unless the network made it: then there are
-    /// more
-    /// duplicates than this sender has retransmitted.
+    /// more duplicates than this sender has retransmitted.
     fn note_duplicate(&mut self, segment: &Segment, ack: &mut Ack) -> Option<Range> {
         let range = segment.sacks.duplicated()?;
         let len = range.1 - range.0;
@@ -253,8 +251,7 @@ impl Sender {
     }
 
     /// `tcp_clean_rtx_queue`. Data counts as late only below data that was selectively acknowledged before, which
-    /// ends at
-    /// `highest_before`.
+    /// ends at `highest_before`.
     fn take_acked(&mut self, now: Nanos, highest_before: Seq, ack: &mut Ack) {
         let mut first = self.next;
         while let Some(acked) = self.board.take_acked(self.acked) {
@@ -285,8 +282,7 @@ impl Sender {
     }
 
     /// `tcp_ack_update_rtt`: retransmissions give no sample (Karn), except by timestamp. The congestion control
-    /// gets the
-    /// sample of the data sent last.
+    /// gets the sample of the data sent last.
     fn measure_rtt(&mut self, now: Nanos, ack: &mut Ack) {
         let clear = ack.sent.filter(|_| !ack.resent_acked);
         let first = clear.or(ack.sacked_sent).map(|(first, _)| now - first);

@@ -2,11 +2,9 @@
 //!
 //! `tcp_sendmsg_locked` in `net/ipv4/tcp.c`, `tcp_send_fin` in `net/ipv4/tcp_output.c`, `tcp_sndbuf_expand` and
 //! `tcp_new_space` in `net/ipv4/tcp_input.c`. The buffer matters if a connection whose window has grown writes a
-//! long
-//! response at once. It has room for some thirty segments (sixty with other kernels, see [`SendMemory`]) until an
-//! acknowledgment makes it grow, so the rest is sent a round trip later. The skbs determine PSH, and how many
-//! segments leave
-//! together. Left out: `tcp_wmem`'s upper bound, memory pressure, pages.
+//! long response at once. It has room for some thirty segments (sixty with other kernels, see [`SendMemory`]) until
+//! an acknowledgment makes it grow, so the rest is sent a round trip later. The skbs determine PSH, and how many
+//! segments leave together. Left out: `tcp_wmem`'s upper bound, memory pressure, pages.
 
 use std::collections::VecDeque;
 
@@ -162,8 +160,7 @@ impl Sender {
     }
 
     /// An acknowledgment made room, and released `bundles` bundles: `tcp_check_space`. All but the first are still
-    /// on their
-    /// way to the device, as recorded connections show, so the window does not look full.
+    /// on their way to the device, as recorded connections show, so the window does not look full.
     pub(crate) fn check_space(&mut self, now: Nanos, bundles: u32, outlet: &mut Outlet<'_>) {
         if !self.buffer.was_short {
             return;
@@ -247,8 +244,7 @@ impl Sender {
     }
 
     /// `forced_push` and `tcp_push_one`: once half the peer's window is written, everything is sent. Before that,
-    /// one bundle
-    /// is sent if nothing waits before it.
+    /// one bundle is sent if nothing waits before it.
     fn push_full_skb(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
         if self.written > self.buffer.pushed + self.max_peer_window / 2 {
             self.mark_push();

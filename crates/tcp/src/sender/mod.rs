@@ -1,16 +1,12 @@
 //! The sending half of an end: new data as far as the windows allow, retransmissions, and probes.
 //!
 //! `tcp_write_xmit`, `tcp_tso_should_defer`, `tcp_event_new_data_sent` and `tcp_rearm_rto` in
-//! `net/ipv4/tcp_output.c`. Nagle's
-//! algorithm is off (`TCP_NODELAY`), as in the lab, and CUBIC does not pace. Left out: TCP small queues, which
-//! matter only
-//! on links faster than the lab's.
+//! `net/ipv4/tcp_output.c`. Nagle's algorithm is off (`TCP_NODELAY`), as in the lab, and CUBIC does not pace. Left
+//! out: TCP small queues, which matter only on links faster than the lab's.
 //!
 //! Each field of [`Sender`] is written in one module: SND.UNA and the peer's window in `acks.rs`, SND.NXT here, the
-//! written
-//! data in `buffer.rs`. Other state belongs to types with private fields: the scoreboard, the congestion window,
-//! the RTT,
-//! RACK, the loss probe, recovery.
+//! written data in `buffer.rs`. Other state belongs to types with private fields: the scoreboard, the congestion
+//! window, the RTT, RACK, the loss probe, recovery.
 
 mod acks;
 mod buffer;
@@ -178,8 +174,7 @@ impl Sender {
     }
 
     /// The SYN is retransmitted. If it `backs_off`, the timer is twice as long as before. Linux treats the loss
-    /// like any
-    /// other (`tcp_enter_loss`), so the first segment with data carries CWR if ECN is negotiated.
+    /// like any other (`tcp_enter_loss`), so the first segment with data carries CWR if ECN is negotiated.
     pub(crate) fn on_syn_timeout(&mut self, now: Nanos, backs_off: bool) {
         self.ecn.on_reduction();
         if backs_off {
@@ -188,9 +183,8 @@ impl Sender {
         self.start_syn_timer(now);
     }
 
-    /// `tcp_rearm_rto`: the timeout counts from now, or from when the first segment was sent if a probe or
-    /// the reordering timer is pending. While a
-    /// SYN-ACK is not acknowledged, the timer belongs to the SYN-ACK.
+    /// `tcp_rearm_rto`: the timeout counts from now, or from when the first segment was sent if a probe or the
+    /// reordering timer is pending. While a SYN-ACK is not acknowledged, the timer belongs to the SYN-ACK.
     pub(crate) fn rearm_rto(&mut self, now: Nanos) {
         if !self.is_established() {
             return;
@@ -293,8 +287,7 @@ impl Sender {
     }
 
     /// The SYN's data, up to `end`, was not accepted. It is sent again with the handshake's last segment, which is
-    /// no sign of
-    /// congestion (`tcp_non_congestion_loss_retransmit`).
+    /// no sign of congestion (`tcp_non_congestion_loss_retransmit`).
     pub(crate) fn resend_syn_data(&mut self, now: Nanos, end: Seq, outlet: &mut Outlet<'_>) {
         self.board = Scoreboard::default();
         self.board.push(Flight {
@@ -418,8 +411,7 @@ impl Sender {
     }
 
     /// `tcp_tso_should_defer`: a bundle that a window would cut short waits, if the last one left a moment ago and
-    /// the
-    /// acknowledgment that makes room will come soon. `len` is the length of the next skb.
+    /// the acknowledgment that makes room will come soon. `len` is the length of the next skb.
     fn defers(&self, now: Nanos, len: u64, most: u64) -> Option<Limit> {
         if self.recovery.is_recovering() || now.saturating_sub(self.last_left_at) > MS {
             return None;
@@ -450,8 +442,7 @@ impl Sender {
     }
 
     /// Segments that the kernel handles as one bundle (`tcp_tso_autosize`): as many as take a millisecond, more for
-    /// a near
-    /// peer, at least two. The last of several carries PSH (`__tcp_transmit_skb`).
+    /// a near peer, at least two. The last of several carries PSH (`__tcp_transmit_skb`).
     fn bundle_limit(&self) -> u64 {
         let near = self.rtt.min().map_or(0, |rtt| {
             MAX_SKB.checked_shr(((rtt / US) >> 9) as u32).unwrap_or(0)

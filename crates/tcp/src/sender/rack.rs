@@ -39,8 +39,7 @@ pub(crate) struct Rack {
     /// Whether a duplicate was reported that reordering may have caused.
     saw_duplicate: bool,
     /// The reordering window in quarters of the shortest RTT, the time of its last change (`tp->delivered`), and
-    /// for how many
-    /// recoveries it stays.
+    /// for how many recoveries it stays.
     steps: u32,
     changed_at: u32,
     kept: u32,
@@ -66,8 +65,7 @@ impl Default for Rack {
 
 impl Rack {
     /// `tcp_rack_advance`: a segment has arrived. It also gives an RTT, unless it was retransmitted and the
-    /// original may
-    /// have arrived late.
+    /// original may have arrived late.
     pub(crate) fn advance(&mut self, now: Nanos, flight: &Flight, min_rtt: Option<Nanos>) {
         let rtt = now.saturating_sub(flight.sent_at);
         if flight.ever_resent && min_rtt.is_none_or(|min| rtt < min) {
@@ -106,8 +104,7 @@ impl Rack {
     }
 
     /// Notes reported duplicates. Returns whether they are retransmissions, of which there were `resent` segments
-    /// so far
-    /// (`tcp_dsack_seen`).
+    /// so far (`tcp_dsack_seen`).
     pub(crate) fn note_duplicates(&mut self, segments: u32, resent: u32, is_no_probe: bool) -> bool {
         self.duplicates += segments;
         if self.duplicates > resent {
@@ -118,8 +115,7 @@ impl Rack {
     }
 
     /// `tcp_rack_update_reo_wnd`: the window grows with duplicates, once per round trip. `prior`: segments
-    /// delivered when
-    /// the acknowledged data was sent; `delivered`: segments delivered by now.
+    /// delivered when the acknowledged data was sent; `delivered`: segments delivered by now.
     pub(crate) fn update_steps(&mut self, prior: Option<u32>, delivered: u32) {
         let Some(prior) = prior.filter(|prior| *prior > 0) else {
             return;

@@ -1,12 +1,10 @@
 //! Loss recovery: detecting it from acknowledgments, retransmitting, reducing the window, the retransmission
-//! timeout, and
-//! undoing all of that if it was not needed.
+//! timeout, and undoing all of that if it was not needed.
 //!
 //! `tcp_fastretrans_alert`, `tcp_cwnd_reduction` (proportional rate reduction, RFC 6937), `tcp_enter_loss`,
 //! `tcp_process_loss` (F-RTO, RFC 5682) and `tcp_may_undo` with the `tcp_try_undo_*` functions (by timestamps,
-//! Eifel, RFC
-//! 3522; by D-SACK, RFC 3708) in `net/ipv4/tcp_input.c`, `tcp_xmit_retransmit_queue` in `net/ipv4/tcp_output.c`,
-//! `tcp_retransmit_timer` in `net/ipv4/tcp_timer.c`. `rack.rs` finds losses.
+//! Eifel, RFC 3522; by D-SACK, RFC 3708) in `net/ipv4/tcp_input.c`, `tcp_xmit_retransmit_queue` in
+//! `net/ipv4/tcp_output.c`, `tcp_retransmit_timer` in `net/ipv4/tcp_timer.c`. `rack.rs` finds losses.
 
 use firstflight_path::Nanos;
 
@@ -328,8 +326,7 @@ impl Sender {
     }
 
     /// Proportional rate reduction: `tcp_cwnd_reduction`. `delivered`: segments that have just arrived; `is_clean`:
-    /// the
-    /// acknowledgment moved SND.UNA and showed no loss.
+    /// the acknowledgment moved SND.UNA and showed no loss.
     pub(crate) fn reduce_window(&mut self, delivered: u32, is_clean: bool) {
         let recovery = &mut self.recovery;
         if delivered == 0 || recovery.prior_window == 0 {
@@ -517,8 +514,7 @@ impl Sender {
     }
 
     /// `tcp_try_undo_partial`: a part of the data that counted as lost arrives late. Returns whether to mark
-    /// nothing more as
-    /// lost, as long as a retransmission is on its way.
+    /// nothing more as lost, as long as a retransmission is on its way.
     fn undo_partially(&mut self, now: Nanos, ack: &Ack) -> bool {
         if self.recovery.undo_from.is_none() || !self.is_original(ack) {
             return false;
@@ -709,8 +705,7 @@ mod tests {
         let mut pair = pair(response(16 * FULL), &lost);
         pair.run();
         // The acknowledgment of 772 ms releases two new segments instead of data marked as lost (RFC 5682, step
-        // 2b). Their SACKs
-        // show that the data is lost (step 3a).
+        // 2b). Their SACKs show that the data is lost (step 3a).
         assert_sent(
             pair.trace(),
             600..=880,

@@ -74,8 +74,7 @@ impl Rtt {
     }
 
     /// Adds a sample, and the shortest one of the same acknowledgment. `acked` and `next` are the sender's SND.UNA
-    /// and
-    /// SND.NXT.
+    /// and SND.NXT.
     pub(crate) fn sample(&mut self, sample: Nanos, shortest: Nanos, acked: Seq, next: Seq) {
         self.min = Some(self.min.map_or(shortest, |min| min.min(shortest)));
         let us = (sample / US).cast_signed().max(1);

@@ -1,10 +1,8 @@
 //! The retransmission queue: data that was sent and is not acknowledged, with its marks (RFC 6675's scoreboard).
 //!
 //! As in Linux its entries are skbs. Segments that left as one bundle are marked and retransmitted as one, until a
-//! selective
-//! acknowledgment, a retransmission or a probe splits it (`tcp_fragment`). The counters are `packets_out`,
-//! `sacked_out`,
-//! `lost_out` and `retrans_out`, in segments.
+//! selective acknowledgment, a retransmission or a probe splits it (`tcp_fragment`). The counters are
+//! `packets_out`, `sacked_out`, `lost_out` and `retrans_out`, in segments.
 
 use std::collections::VecDeque;
 
@@ -35,8 +33,7 @@ pub(crate) struct Flight {
     /// Whether it was ever retransmitted.
     pub(crate) ever_resent: bool,
     /// Whether RACK watches it (`tcp_tsorted_anchor`). RACK does not watch data that it marked as lost until that
-    /// is
-    /// retransmitted, even if the mark is undone.
+    /// is retransmitted, even if the mark is undone.
     pub(crate) is_watched: bool,
 }
 
@@ -203,8 +200,7 @@ impl Scoreboard {
     }
 
     /// Splits a flight where `block` begins or ends within it. Returns whether the flight now at `index` is
-    /// covered:
-    /// `tcp_match_skb_to_sack`.
+    /// covered: `tcp_match_skb_to_sack`.
     pub(crate) fn cut(&mut self, index: usize, block: Range) -> bool {
         let flight = self.flights[index];
         if flight.segments() > 1 && flight.seq < block.1 && block.0 < flight.end {
@@ -249,8 +245,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks a flight as selectively acknowledged (`tcp_sacktag_one`). If it was not marked as
-    /// lost, a retransmission of it still counts as being on its way.
+    /// Marks a flight as selectively acknowledged (`tcp_sacktag_one`). If it was not marked as lost, a
+    /// retransmission of it still counts as being on its way.
     pub(crate) fn mark_sacked(&mut self, index: usize) {
         let flight = &mut self.flights[index];
         let segments = flight.segments();

@@ -1,6 +1,5 @@
 //! Round trips that this machine adds without a relay: the same probes over a plain veth pair, or over two TUN
-//! devices and
-//! a loop that only forwards packets. No relay can be faster than the latter.
+//! devices and a loop that only forwards packets. No relay can be faster than the latter.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, UdpSocket};

@@ -18,8 +18,7 @@ const WARM_UP_SHARE: f64 = 0.3;
 pub type Flow = fn(TcpStream, Duration) -> io::Result<f64>;
 
 /// Bytes that arrived, from the end of the warm-up to the last arrival. The measurement ends with an arrival, so
-/// that a
-/// slow link's rate does not depend on where in a packet the time runs out.
+/// that a slow link's rate does not depend on where in a packet the time runs out.
 #[derive(Default)]
 struct Arrivals {
     first: Option<(Instant, u64)>,

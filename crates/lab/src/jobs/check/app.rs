@@ -30,8 +30,7 @@ pub(super) struct Heard {
 
 impl App {
     /// Listens on `address`. `pending`: Fast Open requests that may wait; `None` for no Fast Open. `accepts`:
-    /// whether it
-    /// accepts connections from the start, or only after [`Self::accept`].
+    /// whether it accepts connections from the start, or only after [`Self::accept`].
     pub(super) fn listen(address: SocketAddr, pending: Option<u32>, accepts: bool) -> Result<Self, LabError> {
         let failed = |error: io::Error| LabError::system("starting the server", error);
         let listener = TcpListener::bind(address).map_err(failed)?;

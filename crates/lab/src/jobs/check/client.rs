@@ -309,8 +309,7 @@ pub(super) fn tcp_socket(to: IpAddr) -> Result<OwnedFd, LabError> {
 }
 
 /// Starts a connection with `data` in its SYN, if the kernel has a cookie (`MSG_FASTOPEN`). Returns the socket, and
-/// how
-/// many bytes the kernel accepted. Without a cookie that is 0, and the SYN asks for one.
+/// how many bytes the kernel accepted. Without a cookie that is 0, and the SYN asks for one.
 pub(super) fn send_in_syn(to: SocketAddr, data: &[u8]) -> Result<(OwnedFd, usize), LabError> {
     let socket = tcp_socket(to.ip())?;
     let accepted = begin_in_syn(&socket, to, data)?;

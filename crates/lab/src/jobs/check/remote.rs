@@ -1,12 +1,9 @@
 //! Rows that need no raw packets, with a server on another machine. This machine's ordinary client connects,
-//! outside of a
-//! lab, and `TCP_INFO` reports whether the server accepted the data in its SYN.
+//! outside of a lab, and `TCP_INFO` reports whether the server accepted the data in its SYN.
 //!
 //! The kernel decides which cookie it sends, and when it sends its ACK. So no row sends a wrong cookie, leaves a
-//! SYN-ACK
-//! unanswered or sends a SYN twice. There is no capture, which would need privileges. Other programs share the
-//! kernel's
-//! cookie cache and its counters; `TCP_INFO` belongs to the connection alone.
+//! SYN-ACK unanswered or sends a SYN twice. There is no capture, which would need privileges. Other programs share
+//! the kernel's cookie cache and its counters; `TCP_INFO` belongs to the connection alone.
 
 use std::fs;
 use std::io;
@@ -225,8 +222,7 @@ impl Remote {
     }
 
     /// Makes two connections; the first asks for a cookie if the kernel has none. Returns whether the kernel has
-    /// one
-    /// afterwards, and whether it asked.
+    /// one afterwards, and whether it asked.
     fn has_cookie(&self) -> Result<(bool, bool), LabError> {
         let first = self.fast()?;
         if !first.info.syn_data && first.info.client_fail == 0 {

@@ -58,8 +58,7 @@ pub struct ServedPage {
 #[derive(Debug, Clone, Serialize)]
 pub struct ExecRecord {
     /// The exit code for the caller: the program's own, 128 + n if signal n killed it, 127 if there is no such
-    /// program, 126
-    /// if it cannot be run; as in shells.
+    /// program, 126 if it cannot be run; as in shells.
     pub exit_code: i32,
     /// Why the program could not be started.
     pub error: Option<String>,
@@ -92,8 +91,7 @@ impl ExecJob {
     }
 
     /// Builds the lab, primes it, runs the program, and collects what the witnesses saw. `sockets` are the host's,
-    /// see
-    /// [`crate::namespace::host_sockets`].
+    /// see [`crate::namespace::host_sockets`].
     ///
     /// # Errors
     /// [`LabError`] when the lab cannot be built; a program that fails is a record that says so.
@@ -154,8 +152,7 @@ impl ExecJob {
     }
 
     /// A program may connect and send nothing, or load no page. So with Fast Open the witnesses must only agree;
-    /// without
-    /// it no SYN may use it. TLS and QUIC are promised if the mode chooses them.
+    /// without it no SYN may use it. TLS and QUIC are promised if the mode chooses them.
     fn promise(&self) -> Promise {
         let of_load = self.load.promise();
         let is_secure = self.load.mode.is_secure();

@@ -1,10 +1,8 @@
 //! Shares a terminal with the program inside.
 //!
 //! The lab stays in the process group it was started in, and so does the program. Ctrl-C and Ctrl-\ reach all of
-//! them, and
-//! only the program reacts. A shell inside makes its own groups and takes the terminal. From its PID namespace it
-//! cannot
-//! name the group that had the terminal before, so the lab gives the terminal back.
+//! them, and only the program reacts. A shell inside makes its own groups and takes the terminal. From its PID
+//! namespace it cannot name the group that had the terminal before, so the lab gives the terminal back.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -21,8 +19,7 @@ impl Terminal {
     /// Leaves the keyboard's signals to the program, and remembers the terminal's process group.
     ///
     /// A signal with a handler gets its default action back in a program that is started. One that the parent had
-    /// ignored
-    /// stays ignored.
+    /// ignored stays ignored.
     pub fn share() -> Self {
         for signal in [Signal::SIGINT, Signal::SIGQUIT] {
             let nothing = SigAction::new(SigHandler::Handler(nothing), SaFlags::SA_RESTART, SigSet::empty());

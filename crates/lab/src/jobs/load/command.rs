@@ -1,10 +1,8 @@
 //! A page loaded by a program other than the built-in client, and the record of its load.
 //!
 //! The program need not report times. So the record takes its requests from the servers, and their times from the
-//! packets at
-//! the client's end. The page load time runs from the first SYN to the last byte of data, unless the program
-//! measures
-//! itself and leaves a result.
+//! packets at the client's end. The page load time runs from the first SYN to the last byte of data, unless the
+//! program measures itself and leaves a result.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -173,8 +171,7 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Reco
     let mut visits = Vec::new();
     if job.load.mode.has_sessions() {
         // The program makes visits itself to get tickets; their connections are no part of the load. Nor are
-        // connections
-        // before the start of the load, if the program reports that.
+        // connections before the start of the load, if the program reports that.
         let is_before = |line: &Line<'_>| ran.own.started_ns.is_some_and(|at| line.entry.seen.opened < at);
         (visits, lines) = lines
             .into_iter()

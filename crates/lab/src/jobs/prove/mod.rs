@@ -1,10 +1,8 @@
 //! `prove`: what a program's own connections carry in their first flights, and how it asked for that.
 //!
 //! The program runs twice in one lab, so that the second visit has the cookies and tickets of the first. The relay
-//! reports
-//! what crossed the wire, the servers report TLS, and a [watch](crate::watch) on its system calls how the program
-//! asked.
-//! Nothing is preloaded. This job only gives facts; `analysis/first_flight.py` derives the reasons.
+//! reports what crossed the wire, the servers report TLS, and a [watch](crate::watch) on its system calls how the
+//! program asked. Nothing is preloaded. This job only gives facts; `analysis/first_flight.py` derives the reasons.
 
 mod server;
 

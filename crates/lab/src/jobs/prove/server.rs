@@ -1,8 +1,7 @@
 //! `prove --server`: whether a server program accepts data in the SYN, and early data of TLS 1.3.
 //!
 //! The lab's own client connects twice. The first connection asks for a cookie and, if the port uses TLS, for
-//! tickets; the
-//! second uses both. Certificates are not checked, because they are not examined.
+//! tickets; the second uses both. Certificates are not checked, because they are not examined.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

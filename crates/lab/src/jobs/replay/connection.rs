@@ -1,10 +1,8 @@
 //! One flow on this kernel: client, server and path in one loop.
 //!
 //! One thread carries the packets and is both applications. So a packet's arrival, the application's reaction and
-//! what the
-//! kernel sends next follow each other without a wake-up in between. The machine's scheduling only adds how late
-//! the
-//! thread wakes up for a packet or for a timer of the kernel.
+//! what the kernel sends next follow each other without a wake-up in between. The machine's scheduling only adds
+//! how late the thread wakes up for a packet or for a timer of the kernel.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -413,8 +411,7 @@ impl End {
     }
 
     /// Writes as much as the kernel accepts. The rest waits until the kernel reports room, as in an event-driven
-    /// server: that
-    /// is when a third of the buffer is free.
+    /// server: that is when a third of the buffer is free.
     fn write(&mut self) {
         if self.unsent == 0 || (self.waits_for_room && !self.is_ready(PollFlags::POLLOUT)) {
             return;

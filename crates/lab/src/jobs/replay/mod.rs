@@ -1,8 +1,7 @@
 //! `replay`: runs the same flow on this kernel and on the TCP model, and compares the packets.
 //!
 //! One lab runs many cases, each with its own address. So no cookie, metric or retransmission of one affects the
-//! next. Not
-//! modelled: programs; this module plays both applications.
+//! next. Not modelled: programs; this module plays both applications.
 
 mod connection;
 

@@ -1,8 +1,7 @@
 //! Clients that arrive at a constant rate, whether earlier ones have ended or not (an open loop).
 //!
 //! Each fetches one object over HTTP/1.0 on its own connection. Its latency counts from its planned arrival, not
-//! from when
-//! this thread started it. So delays by a slow server are not hidden.
+//! from when this thread started it. So delays by a slow server are not hidden.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};

@@ -28,8 +28,7 @@ pub enum Kind {
     /// With data and an invented cookie.
     Forged,
     /// With data and the cookie that the server gave to this address. The attacker controls or controlled the hosts
-    /// there
-    /// (RFC 7413, section 5.1).
+    /// there (RFC 7413, section 5.1).
     Valid,
 }
 

@@ -14,8 +14,7 @@ const WINDOW: u16 = 64_240;
 const USUAL_OPTIONS: [u8; 9] = [2, 4, 5, 180, 4, 2, 3, 3, 7];
 
 /// A SYN from `source`, with the Fast Open option `fast_open` (`None` for no option) and with `data`. Its options
-/// are
-/// those of Linux except the timestamp, which would leave too little room for an aligned cookie.
+/// are those of Linux except the timestamp, which would leave too little room for an aligned cookie.
 pub(super) fn syn(
     source: SocketAddrV4,
     server: SocketAddrV4,

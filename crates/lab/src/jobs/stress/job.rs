@@ -154,8 +154,7 @@ impl StressJob {
     /// Builds both namespaces, starts the server, and runs the clients. Call it once per process.
     ///
     /// With `realtime` the calling thread has real-time priority, which the wire keeps. So the kernel's receiving
-    /// goes before
-    /// programs, as on a real server.
+    /// goes before programs, as on a real server.
     ///
     /// # Errors
     /// [`LabError`] when the lab cannot be built or the server does not give the object.

@@ -41,8 +41,7 @@ pub(super) struct Program {
 
 impl Program {
     /// Reads every process number that may belong to the program; each costs a system call. The time of a process
-    /// between
-    /// the last reading and its end is not counted.
+    /// between the last reading and its end is not counted.
     fn cpu(&mut self) -> u64 {
         let processes = self.first..self.first + MOST_PROCESSES;
         let found: BTreeMap<_, _> = processes

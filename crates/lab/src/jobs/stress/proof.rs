@@ -19,10 +19,8 @@ impl Proof {
     /// Compares the wire, the clients' sockets and their kernel.
     ///
     /// Without Fast Open there must be no SYN with data, no cookie request and no acknowledged SYN data. `TCP_INFO`
-    /// and the
-    /// kernel's counter must agree on the number of acknowledged SYNs, except for clients that `gave_up`. That
-    /// number must not
-    /// exceed the SYNs with data on the wire.
+    /// and the kernel's counter must agree on the number of acknowledged SYNs, except for clients that `gave_up`.
+    /// That number must not exceed the SYNs with data on the wire.
     pub(super) fn examine(
         tfo: bool,
         up: Tally,

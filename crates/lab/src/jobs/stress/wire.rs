@@ -1,10 +1,8 @@
 //! The wire between clients and server: one thread per direction, each a delay.
 //!
 //! A write to a TUN device runs the kernel's receiving side in the same system call, on the same processor. So the
-//! thread
-//! towards the server stands for its network card's interrupts, and the time of its writes is what the server's
-//! kernel
-//! spends on receiving.
+//! thread towards the server stands for its network card's interrupts, and the time of its writes is what the
+//! server's kernel spends on receiving.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};

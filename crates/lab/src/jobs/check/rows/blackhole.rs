@@ -1,10 +1,8 @@
 //! `tcp_fastopen_blackhole_timeout_sec`: if Linux suspects that a path drops what follows the SYN, it turns the
-//! client's
-//! Fast Open off for this time (`net/ipv4/tcp_fastopen.c`, `tcp_fastopen_active_disable`).
+//! client's Fast Open off for this time (`net/ipv4/tcp_fastopen.c`, `tcp_fastopen_active_disable`).
 //!
 //! The default is 0 (never) since Linux 5.14. Setting and state belong to a network namespace; the time holds for
-//! every
-//! server. Left out: three lost SYNs in a row, which raise the same suspicion after seven seconds.
+//! every server. Left out: three lost SYNs in a row, which raise the same suspicion after seven seconds.
 
 use std::fs;
 use std::io::Write;
@@ -224,8 +222,7 @@ fn turn_on(stage: &mut ClientStage) -> Result<(), Stop> {
 }
 
 /// A connection whose SYN data is acknowledged, and which an out-of-order segment then resets. Returns when the
-/// suspicion
-/// began.
+/// suspicion began.
 fn reset_out_of_order(stage: &mut ClientStage) -> Result<Instant, Stop> {
     let (call, answered) = taken(stage)?;
     let mut odd = call.syn.reply(answered.end().wrapping_add(GAP), call.syn.end());
