@@ -156,7 +156,7 @@ impl ProveJob {
     /// [`crate::namespace::host_sockets`].
     ///
     /// # Errors
-    /// [`LabError`] when the lab cannot be had; a program that fails is a record that says so.
+    /// [`LabError`] when the lab cannot be set up; a program that fails is a record that says so.
     pub fn run(&self, realtime: bool, sockets: Vec<PathBuf>) -> Result<ProveRecord, LabError> {
         let pages: Vec<_> = self.pages.iter().map(ServedPage::served).collect();
         let lab = Lab::build(&self.load, &self.lab, &pages, false, realtime)?;

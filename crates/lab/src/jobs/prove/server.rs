@@ -107,7 +107,7 @@ impl ServerJob {
     /// Starts the server behind a path and connects to it. Call it once, inside a lab.
     ///
     /// # Errors
-    /// [`LabError`] when the lab cannot be had, or the server does not listen.
+    /// [`LabError`] when the lab cannot be set up, or the server does not listen.
     pub fn run(&self, realtime: bool) -> Result<ServerRecord, LabError> {
         bring_loopback_up(Side::Client, IpVersion::V4)?;
         net::set_client_sysctls(true, false)?;

@@ -78,7 +78,7 @@ impl ReplayJob {
     /// Replays everything. Call it once, inside a lab. `realtime`: whether this thread has real-time priority.
     ///
     /// # Errors
-    /// [`LabError`] when the lab cannot be had or a file is not a case.
+    /// [`LabError`] when the lab cannot be set up or a file is not a case.
     pub fn run(&self, realtime: bool) -> Result<String, LabError> {
         let mut stage = Stage::build(realtime)?;
         let mut tally = Tally::default();

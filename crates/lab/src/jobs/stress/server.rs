@@ -73,7 +73,7 @@ impl Server {
     /// Starts the server. Its threads and processes stay on the calling thread's processor.
     ///
     /// # Errors
-    /// [`LabError`] when the namespace, a device or the program cannot be had.
+    /// [`LabError`] when the namespace, a device or the program cannot be set up.
     pub(super) fn start(job: &ServerJob, settings: Settings) -> Result<Self, LabError> {
         match job {
             ServerJob::Builtin {} => scheduling::as_ordinary_task(|| builtin(settings)),
