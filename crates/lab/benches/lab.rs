@@ -1,12 +1,12 @@
-//! How exact, how fast and how dear the lab is. Prints tables; judges nothing.
+//! Benchmarks of the lab: how exact and how fast it is, and its processor time. Prints tables; judges nothing.
 //!
 //! `cargo bench -p firstflight-lab` runs everything (some minutes, on an idle machine);
-//! `cargo bench -p firstflight-lab -- fidelity capacity` only what is named.
-//! Sections: fidelity, sparse, busy, crowd, charge, goodput, capacity, setup.
+//! `cargo bench -p firstflight-lab -- fidelity capacity` only the named sections. Sections: fidelity, sparse, busy,
+//! crowd, charge, goodput, capacity, setup.
 //!
-//! Round trips are given above those over a veth pair and over two TUN devices with a loop that only hands
-//! packets on, and as a share of the latter's. Both are measured just before, in the same rhythm. "without
-//! priority" is what an ordinary user has: where this runs as root, a laboratory without `CAP_SYS_NICE`.
+//! The tables give round trips above those over a veth pair, and above those over two TUN devices with a loop that
+//! only forwards packets, also as a share of the latter. Both are measured just before, with the same spacing.
+//! "without priority" is what an ordinary user has: if this runs as root, a laboratory without `CAP_SYS_NICE`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -29,12 +29,12 @@ enum Rhythm {
     Sparse,
 }
 
-/// What a laboratory is run with.
+/// The settings of a laboratory.
 #[derive(Clone, Copy)]
 struct Lab {
     /// Whether it may have real-time priority.
     priority: bool,
-    /// Whether processors are kept from halting.
+    /// Whether processors are kept out of idle states.
     keeps_awake: bool,
 }
 
@@ -100,7 +100,7 @@ fn main() {
     }
 }
 
-/// Round trips against what was asked, above the floor of a veth pair.
+/// Round trips compared with the path's RTT, above those of a veth pair.
 fn fidelity() {
     for bytes in [64, 1_400] {
         for rtt_ms in [2.0, 20.0, 100.0] {
@@ -109,8 +109,8 @@ fn fidelity() {
     }
 }
 
-/// The same for packets as a page load begins with: one in flight. Once as the relay makes them, and once with
-/// what it was just seen to add taken out, as in the loads of a run.
+/// The same with one probe in flight, like the packets that begin a page load. Once as the relay makes them, and
+/// once with the measured addition taken out, as in the loads of a run.
 fn sparse() {
     for rtt_ms in [2.0, 20.0, 100.0] {
         let floor = floor(64, Rhythm::Sparse);
@@ -162,7 +162,7 @@ fn crowd() {
     }
 }
 
-/// What a 64-byte packet pays on the paper's link.
+/// Delay of a 64-byte packet on the paper's link.
 fn charge() {
     let job = json!({
         "path": {"rtt_ms": 40.0, "down_bps": 4_000_000, "up_bps": 256_000},
@@ -175,7 +175,7 @@ fn charge() {
     );
 }
 
-/// TCP goodput against the rate less headers, and what the relay takes for it.
+/// TCP goodput compared with the rate less headers, and the relay's processor time.
 fn goodput() {
     for (mbps, milliseconds, packets) in [
         (0.256, 20_000, 1_000),
@@ -238,7 +238,7 @@ fn capacity() {
     }
 }
 
-/// A lab with 84 origins, up and down: the whole process.
+/// Time to start and end a lab with 84 origins: the whole process.
 fn setup() {
     let job = json!({"path": {"rtt_ms": 0.0}, "probes": 0, "origins": 84});
     let mut times: Vec<f64> = (0..30)
@@ -258,7 +258,7 @@ fn setup() {
     );
 }
 
-/// Measures and prints the round trips without a relay.
+/// Measures and prints round trips without a relay.
 fn floor(bytes: usize, rhythm: Rhythm) -> Floor {
     let over = |wire: &str| {
         let mut job = probes(bytes, rhythm);
@@ -297,7 +297,7 @@ fn probe(job: &Value, lab: Lab) -> Value {
     finish(start("calibrate", job, lab))
 }
 
-/// A quantile of the round trips above what was asked for, ms.
+/// A quantile of the round trips above the path's RTT, ms.
 fn added(answer: &Value, quantile: &str) -> f64 {
     let rtt = &answer["rtt_ms"];
     number(&rtt[quantile]) - number(&rtt["expected"])
@@ -336,7 +336,7 @@ fn while_busy(threads: usize, measure: impl FnOnce()) {
     });
 }
 
-/// The relay's processor time over its life.
+/// The relay's processor time divided by its run time.
 fn cores(answer: &Value) -> f64 {
     number(&answer["relay"]["cpu_ms"]) / number(&answer["relay"]["wall_ms"])
 }

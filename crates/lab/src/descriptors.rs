@@ -1,8 +1,8 @@
-//! File descriptors: how many a laboratory takes, and the limit of them (`getrlimit(2)`).
+//! File descriptors: how many a laboratory needs, and their limit (`getrlimit(2)`).
 //!
-//! A listener takes one for as long as the laboratory lives, so a page of many origins needs more than the usual
-//! soft limit of 1,024. The limit is raised as far as the laboratory needs and no further: programs in the
-//! laboratory inherit it.
+//! A listener takes one for as long as the laboratory lives. So a page of many origins needs more than the usual
+//! soft limit of 1,024. The limit is raised only as far as the laboratory needs, because programs in it inherit the
+//! limit.
 
 use std::io;
 
@@ -11,11 +11,12 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::LabError;
 
-/// What a laboratory takes beyond its listeners: both ends of as many connections as the loader and browsers open
-/// at once (256), a timer for each answer that waits, and its devices. `engines/lab.py` knows it too.
+/// Descriptors that a laboratory needs besides its listeners: both ends of as many connections as the loader and
+/// browsers open at once (256), a timer for each delayed answer, and its devices. `engines/lab.py` has the same
+/// number.
 const BEYOND_LISTENERS: u64 = 1_024;
 
-/// Makes room for so many listeners.
+/// Makes room for this many listeners.
 ///
 /// # Errors
 /// [`LabError`] when this user may not have so many descriptors.
@@ -32,7 +33,7 @@ pub(crate) fn reserve(listeners: u64) -> Result<(), LabError> {
     })
 }
 
-/// Raises the soft limit to `wanted`, or as far as the hard limit lets it; returns what it is then.
+/// Raises the soft limit to `wanted`, or to the hard limit if that is lower. Returns the new soft limit.
 pub(crate) fn raise(wanted: u64) -> u64 {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return u64::MAX;
@@ -44,7 +45,8 @@ pub(crate) fn raise(wanted: u64) -> u64 {
     raised
 }
 
-/// Whether a call failed because descriptors or kernel memory are used up: to try again at once is to spin.
+/// Whether a call failed because descriptors or kernel memory are used up. A caller that retries at once would
+/// spin.
 pub(crate) fn are_exhausted(error: &io::Error) -> bool {
     let exhausted = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
     error.raw_os_error().is_some_and(|code| exhausted.contains(&code))

@@ -1,22 +1,22 @@
-//! What the lab needs, found or not, with the fix.
+//! Checks whether the system has what the lab needs, each with the fix.
 
 use std::fs;
 use std::process::Command;
 
 use serde::Serialize;
 
-/// One thing the lab needs.
+/// The check of one thing that the lab needs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Check {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
-    /// Whether it is there.
+    /// Whether it was found.
     pub ok: bool,
     /// What was found.
     pub detail: String,
-    /// The fix; empty where all is well.
+    /// The fix; empty if it was found.
     pub hint: String,
-    /// Whether no lab can be built without it.
+    /// Whether no lab works without it.
     pub needed: bool,
 }
 
@@ -32,7 +32,7 @@ impl Check {
     }
 }
 
-/// Looks at everything from outside the lab.
+/// Makes all checks, from outside the lab.
 pub fn examine() -> Vec<Check> {
     let namespaces = user_namespaces();
     let isolation = client_isolation(&namespaces);
@@ -61,7 +61,7 @@ fn kernel() -> Check {
     )
 }
 
-/// Tries it in a child, since a process cannot leave a namespace again, and says who forbids it.
+/// Tries to create namespaces in a child, since a process cannot leave one again. Says what forbids them.
 fn user_namespaces() -> Check {
     let tried = Command::new("/proc/self/exe").arg("try-namespaces").output();
     let ok = tried.as_ref().is_ok_and(|output| output.status.success());
@@ -74,9 +74,9 @@ fn user_namespaces() -> Check {
     Check::new("namespaces", ok, detail, &who_forbids_namespaces())
 }
 
-/// What a foreign program gets in a lab in addition: a `/proc` and a user of its own. Containers hide parts of `/proc`
-/// and may have no second user; the built-in loader needs neither of the two. Without namespaces it cannot be tried, and
-/// what a container hides is not what is missing.
+/// What a foreign program gets in a lab besides namespaces: its own `/proc` and its own user. Containers hide parts
+/// of `/proc`, and may have no second user. The built-in loader needs neither. Without namespaces this cannot be
+/// tried.
 fn client_isolation(namespaces: &Check) -> Check {
     let name = "client isolation";
     if !namespaces.ok {
@@ -168,7 +168,7 @@ fn cubic() -> Check {
     Check::new("CUBIC", ok, available, "`sudo modprobe tcp_cubic`")
 }
 
-/// Never missing: an ordinary user does without.
+/// The check never fails: an ordinary user works without it.
 fn realtime() -> Check {
     let granted = crate::scheduling::become_realtime();
     crate::scheduling::become_ordinary();

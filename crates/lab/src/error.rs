@@ -1,4 +1,4 @@
-//! Why a laboratory could not be built or a job not be done, each with what the user can do about it.
+//! The errors of laboratories and jobs, each with what the user can do about it.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -9,68 +9,68 @@ use firstflight_page::PageError;
 use nix::errno::Errno;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-/// Why there is no answer to a job.
+/// Why a job has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The system refuses something that a lab needs.
+    /// The system refuses something that the lab needs.
     #[error("{tried}: {answer}")]
     System {
         /// What was tried.
         tried: String,
-        /// How the kernel, or a library that asked it, answered.
+        /// The answer of the kernel, or of a library that asked it.
         answer: String,
     },
-    /// This program is wrong: a thread has died, or what it made itself cannot be used.
+    /// A bug of this program: a thread has died, or the program cannot use its own output.
     #[error("{0}")]
     Bug(String),
 
     /// There is no job of this name.
     #[error("'{0}' is not a job")]
     UnknownJob(String),
-    /// A job, or a part of it, is not in its format.
+    /// A job, or a part of it, does not have its format.
     #[error("{what}: {problem}")]
     Malformed {
-        /// What should have come.
+        /// What was expected.
         what: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// A job has a number that no measurement can have.
+    /// A number of a job is out of range.
     #[error("the job: {name} is {value}")]
     OutOfRange {
         /// The number's key.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
-        /// What it may be.
+        /// The range.
         bound: String,
     },
     /// A flood with valid cookies has no address.
     #[error("the job: flood.addresses is 0: a flood with valid cookies needs an address that has one")]
     FloodWithoutAddress,
-    /// A page is not one.
+    /// A page is invalid.
     #[error("page.{0}")]
     Page(#[from] PageError),
-    /// No packet could cross such a path.
+    /// A path is invalid.
     #[error(transparent)]
     Path(#[from] firstflight_path::PathError),
-    /// `check` has no row of this name.
+    /// `check` has no such row.
     #[error("'{0}' is no row")]
     UnknownRow(String),
 
     /// The kernel, or a container's policy, forbids namespaces.
     #[error("the kernel refuses new namespaces: {0}")]
     NoNamespaces(Errno),
-    /// A lab cannot have `/proc` to itself.
+    /// The lab cannot mount a `/proc` of its own.
     #[error("a client would see the host's processes: mounting /proc: {0}")]
     MaskedProc(Errno),
-    /// A container shows the kernel's settings read-only, those of the lab's own namespaces too.
+    /// A container makes the kernel's settings read-only, even those of the lab's own namespaces.
     #[error("the kernel's settings are read-only here, {0} too")]
     ReadOnlySettings(String),
-    /// The system has no hosts file, and the kernel does not let a lab show one.
+    /// The system has no hosts file, and the kernel does not let the lab mount one.
     #[error("this system has no /etc/hosts, and a lab cannot mount an overlay that has one: {0}")]
     NoHostsFile(Errno),
-    /// There is no second user for a client of root's.
+    /// The lab runs as root, and there is no second user for a client.
     #[error("a client would run as root: this lab has no other user")]
     ClientIsRoot,
     /// There is no TUN device, or this user may not open it.
@@ -79,7 +79,7 @@ pub enum LabError {
     /// The kernel has no IPv6.
     #[error("this kernel has no IPv6")]
     NoIpv6,
-    /// The kernel has no pairs of virtual Ethernet devices.
+    /// The kernel has no virtual Ethernet pairs.
     #[error("this kernel has no veth devices, over which the calibration measures this machine")]
     NoVeth,
     /// The kernel has no such congestion control.
@@ -96,40 +96,40 @@ pub enum LabError {
     FewDescriptors {
         /// Listeners of the page's origins.
         listeners: u64,
-        /// Descriptors they need, with the lab's own.
+        /// Descriptors that they and the lab need.
         needed: u64,
-        /// How many there may be.
+        /// The limit.
         limit: u64,
     },
-    /// No descriptor, or no memory, was left for a connection.
+    /// No descriptor, or no memory, was left to accept a connection.
     #[error("the servers could not accept a connection: {0}")]
     NotAccepted(String),
 
     /// A recorded body cannot be read.
     #[error("{}: {problem}", file.display())]
     Unreadable {
-        /// Where it is.
+        /// Its path.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         problem: io::Error,
     },
-    /// What is to be kept cannot be written.
+    /// A file cannot be written.
     #[error("writing {}: {problem}", file.display())]
     Unwritable {
-        /// Where it was to be.
+        /// Its path.
         file: PathBuf,
-        /// What the system or the format's library says.
+        /// The error of the system, or of the format's library.
         problem: String,
     },
 
-    /// A program that the user named was not started.
+    /// A program that the user named could not be started.
     #[error("{}{program}: {problem}", role.cannot_run())]
     NotStarted {
-        /// What it was to be.
+        /// Its role.
         role: Role,
         /// Its name.
         program: String,
-        /// What the kernel says.
+        /// The kernel's error.
         problem: io::Error,
     },
     /// The user's server does not do what `check` needs; the message says what.
@@ -137,44 +137,44 @@ pub enum LabError {
     CheckedServer {
         /// What it did, and what it printed.
         problem: String,
-        /// Whether it may be for want of another user than root.
+        /// Whether the cause may be that it runs as root, the only user.
         as_root: bool,
     },
     /// A server on another machine cannot be examined.
     #[error("{address}: {problem}")]
     RemoteServer {
-        /// Where it is.
+        /// Its address.
         address: std::net::SocketAddr,
-        /// Why not.
+        /// The reason.
         problem: String,
     },
-    /// This machine's own client does no Fast Open.
+    /// This machine's own client does not use Fast Open.
     #[error("this machine's client does no Fast Open: {0}")]
     ClientWithoutFastOpen(&'static str),
     /// The user's server does not do what `stress` needs.
     #[error("{problem}{printed}")]
     StressedServer {
-        /// What it did.
+        /// The problem.
         problem: ServerProblem,
         /// What it printed.
         printed: String,
     },
-    /// A packet did not come, without which nothing can be said.
+    /// A packet that the check needs did not come.
     #[error("no {what} came within {seconds:.1} s")]
     Missing {
-        /// Which.
+        /// Which packet.
         what: String,
-        /// How long it was waited for.
+        /// How long the check waited, seconds.
         seconds: f64,
     },
 }
 
-/// What a program of the user's was to be.
+/// The role of a user's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A client that loads a page.
     Client,
-    /// The server that `check` or `stress` looks at.
+    /// The server that `check` or `stress` examines.
     Server,
     /// Anything else.
     Program,
@@ -190,18 +190,18 @@ impl Role {
     }
 }
 
-/// What a server did that is measured under load.
+/// What is wrong with a server that is measured under load.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerProblem {
-    /// It went away, or into the background.
+    /// It ended, or went into the background.
     #[error("the server has ended ({0})")]
     Ended(std::process::ExitStatus),
-    /// It serves something else.
+    /// It does not serve the object that `stress` requests.
     #[error("the server answers GET {target} with something else than status 200 and {body_bytes} bytes")]
     OtherAnswer {
-        /// What it was asked for.
+        /// The target of the request.
         target: &'static str,
-        /// How long the object is.
+        /// Size of the object, bytes.
         body_bytes: usize,
     },
     /// It does not answer.
@@ -221,12 +221,12 @@ impl LabError {
         }
     }
 
-    /// Something that this program does not allow for.
+    /// A state that this program does not expect.
     pub fn bug(what: impl Into<String>) -> Self {
         Self::Bug(what.into())
     }
 
-    /// A part of a job that is not in its format.
+    /// A part of a job that does not have its format.
     pub fn malformed(what: &'static str, problem: impl Display) -> Self {
         let problem = problem.to_string();
         Self::Malformed { what, problem }
@@ -337,7 +337,7 @@ impl LabError {
 }
 
 impl Serialize for LabError {
-    /// As the Python side reads it: `message` and `hint`.
+    /// The JSON that the Python side reads: `message` and `hint`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("LabError", 2)?;
         fields.serialize_field("message", &self.to_string())?;

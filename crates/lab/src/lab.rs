@@ -1,4 +1,4 @@
-//! Building a lab around pages, and what it has seen in the end.
+//! Builds a lab for pages, and collects what its parts saw.
 
 use std::collections::HashSet;
 use std::io;
@@ -25,25 +25,25 @@ use crate::tun::{Offload, Tun};
 use crate::witness::Counters;
 use crate::{LabError, descriptors, scheduling};
 
-/// What a job asks of its lab, beyond the load.
+/// The lab's settings in a job, besides those of the load.
 #[derive(Debug, Clone, Deserialize)]
 pub struct LabConfig {
-    /// Where the certificate (PEM) is written that clients have to trust.
+    /// Where to write the certificate (PEM) of the authority that clients must trust.
     #[serde(default)]
     pub ca_file: Option<PathBuf>,
-    /// How connections begin and share the path.
+    /// Transport settings of the connections.
     #[serde(default)]
     pub transport: Transport,
-    /// How late a packet may be delivered, ms.
+    /// Largest lateness of a packet, ms.
     #[serde(default = "late_bound")]
     pub late_bound_ms: f64,
-    /// What is done for the relay to be in time.
+    /// Settings that keep the relay in time.
     #[serde(default)]
     pub timing: Timing,
-    /// Where the packets are kept.
+    /// Where to write the capture of all packets.
     #[serde(default)]
     pub capture: Option<PathBuf>,
-    /// Whether https origins are spoken to over QUIC too, where the mode is another.
+    /// Whether https origins also accept QUIC in modes without it.
     #[serde(default)]
     pub offers_quic: bool,
 }
@@ -54,13 +54,13 @@ fn late_bound() -> f64 {
 
 /// A lab. The calling thread is in the client's network namespace.
 pub struct Lab {
-    /// Where the hosts are.
+    /// The addresses of the hosts.
     pub addresses: AddressPlan,
     answers: Arc<Answers>,
     log: Arc<Log>,
-    /// What the built-in client speaks TLS with, and keeps its sessions in; `None` where no origin speaks it.
+    /// TLS of the built-in client, with its sessions; `None` if no origin uses TLS.
     tls: Option<Tls>,
-    /// What it speaks QUIC with; `None` where it does not.
+    /// QUIC of the built-in client; `None` if it does not use QUIC.
     quic: Option<QuicConfig>,
     servers: Servers,
     relay: Relay,
@@ -70,37 +70,38 @@ pub struct Lab {
     keep: Keep,
     capture: Option<PathBuf>,
     before: Counters,
-    /// How long building took.
+    /// How long it took to build the lab.
     pub setup: Duration,
 }
 
-/// What the relay, the servers and the kernel saw of a program that ran in a lab.
+/// What the relay, the servers and the kernel saw of a program in the lab.
 pub struct Seen {
-    /// What crossed the relay.
+    /// The relay's report.
     pub report: RelayReport,
-    /// What the servers heard, for [`crate::traffic::lines`].
+    /// What the servers received, for [`crate::traffic::lines`].
     pub conversations: Vec<Arc<Conversation>>,
-    /// Where the origins were.
+    /// The origins' addresses.
     pub directory: Directory,
-    /// The Fast Open counters, the client's and the servers'.
+    /// The Fast Open counters of the client and the servers.
     pub counters: Counters,
-    /// How requests found their answers.
+    /// How many requests found a recorded response, and how.
     pub matching: Matching,
     /// How long building the lab took.
     pub setup: Duration,
 }
 
-/// How long priming may take: there is no delay yet, so this is a thousand times what it needs.
+/// Timeout of priming. There is no path delay yet, so this is a thousand times what it needs.
 const PRIMING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long packets under way may take to arrive once the program has ended.
+/// How long packets under way may take to arrive after the program has ended.
 const SETTLING: Duration = Duration::from_secs(3);
 
 impl Lab {
-    /// Builds it, brings the cookies into the state that was asked for, and shapes the path: from now on packets
-    /// cross it as described, and are seen. Call once per process, on the thread that will be the client's.
+    /// Builds a lab, brings the cookies into the state that the job asks for, and shapes the path: from now on
+    /// packets cross it as described, and are recorded. Call it once per process, on the thread that will be the
+    /// client's.
     ///
-    /// `keeps_times`: whether the relay keeps when each byte passed. `realtime`: whether the calling thread has
+    /// `keeps_times`: whether the relay keeps when each byte crossed. `realtime`: whether the calling thread has
     /// real-time priority for the relay to inherit.
     ///
     /// # Errors
@@ -173,7 +174,7 @@ impl Lab {
             changes_nat: load.cookies == Cookies::Nat,
         };
         let relay = Relay::start(wire, &load.path, keep, config.timing, realtime)?;
-        // The relay has inherited it; the client must not compete.
+        // The relay has inherited the priority. The client must not compete with it.
         scheduling::step_back();
         let mut lab = Self {
             addresses,
@@ -200,14 +201,14 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Brings the cookies, and the sessions of TLS if it `has_sessions`, into the state that was asked for, before the path
-    /// is shaped.
+    /// Brings the cookies, and TLS sessions if the mode has them (`has_sessions`), into the state that the job asks
+    /// for. Call it before the path is shaped.
     fn prepare(&self, pages: &[Served<'_>], has_sessions: bool) -> Result<(), LabError> {
         if has_sessions {
             self.gain_sessions(pages)?;
         }
         match self.cookies {
-            // Without a cookie to ask for a SYN would wait for data.
+            // Without a cookie request the SYN would wait for data.
             Cookies::Cold | Cookies::Cookieless => Ok(()),
             Cookies::Warm
             | Cookies::Share(_)
@@ -230,8 +231,9 @@ impl Lab {
         }
     }
 
-    /// Connects once to every host, of a share to those that are drawn, and to the lab's own services: a client that
-    /// may use Fast Open gets its cookies, any client a warm server. No request is sent.
+    /// Connects once to every host for which the client has a cookie in this state, and to the lab's services. A
+    /// Fast Open client gets its cookies, and no server sees its first connection during the load. No request is
+    /// sent.
     fn prime(&self, pages: &[Served<'_>]) -> Result<(), LabError> {
         let mut seen = HashSet::new();
         for origin in pages.iter().flat_map(|served| served.page.origins()) {
@@ -247,7 +249,8 @@ impl Lab {
         cross_once(services)
     }
 
-    /// Visits every https origin, of a share those that are drawn, until the client has as many sessions as it keeps.
+    /// Connects to every https origin for which the client has sessions in this state, until the client has as many
+    /// as it keeps.
     fn gain_sessions(&self, pages: &[Served<'_>]) -> Result<(), LabError> {
         let Some(tls) = &self.tls else {
             return Ok(());
@@ -273,7 +276,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Lets so much time pass for the client that its sessions have expired.
+    /// Puts the client's TLS clock ahead, so that its sessions have expired.
     fn expire_sessions(&mut self) -> Result<(), LabError> {
         self.tls = self.tls.as_ref().map(Tls::later);
         self.quic = self.quic.as_ref().map(QuicConfig::later).transpose()?;
@@ -285,8 +288,8 @@ impl Lab {
         self.cookies.of_host(host, self.seed) != Cookies::Cold
     }
 
-    /// Takes what every part of the lab saw of a program that has ended. What is under way arrives at once, unless the relay
-    /// keeps moments of packets.
+    /// Collects what every part of the lab saw of a program that has ended. Packets under way arrive at once,
+    /// unless the relay keeps times.
     ///
     /// # Errors
     /// [`LabError`] as of [`Self::counters`] and [`Self::finish`].
@@ -294,8 +297,8 @@ impl Lab {
         if !self.keep.packets && !self.keep.times {
             self.relay.hasten();
         }
-        // What follows on the same links arrives behind what was sent so far. Silence means that the path is slower
-        // or lossier than that.
+        // An echo on the same links arrives behind everything sent so far. If none comes, the path is slower or
+        // lossier than the timeout allows.
         let _ = ask_echo(self.addresses.block.services(), SETTLING);
         Ok(Seen {
             counters: self.counters()?,
@@ -307,17 +310,17 @@ impl Lab {
         })
     }
 
-    /// The Fast Open counters since the path was shaped, the client's and the servers'.
+    /// The Fast Open counters of the client and the servers since the path was shaped.
     ///
     /// # Errors
     /// [`LabError`] when they cannot be read, or the servers had no descriptor left for a connection.
     pub fn counters(&self) -> Result<Counters, LabError> {
-        // First: without descriptors nothing can be read either, and this is the cause.
+        // First, because without descriptors the counters cannot be read either.
         accepted(&self.log)?;
         Ok(Counters::joined(Counters::read()?, self.servers.counters()?).since(self.before))
     }
 
-    /// Has the servers forget their keys: cookies and tickets that they gave are worth nothing from now on.
+    /// Makes the servers forget their keys. Their cookies and tickets are not valid any more.
     ///
     /// # Errors
     /// [`LabError`] when the kernel refuses another key.
@@ -334,31 +337,31 @@ impl Lab {
         self.servers.inside(move || dns::start(address, &log))
     }
 
-    /// TLS for the built-in client; `None` where no origin speaks it.
+    /// TLS for the built-in client; `None` if no origin uses it.
     pub fn tls(&self) -> Option<Tls> {
         self.tls.clone()
     }
 
-    /// QUIC for the built-in client; `None` where it speaks none.
+    /// QUIC for the built-in client; `None` if it does not use it.
     pub fn quic(&self) -> Option<QuicConfig> {
         self.quic.clone()
     }
 
-    /// How requests found their answers so far.
+    /// How many requests found a recorded response so far, and how.
     pub fn matching(&self) -> Matching {
         self.answers.matching()
     }
 
-    /// Every connection that a server has accepted so far, in that order.
+    /// Every connection that a server has accepted so far, in order.
     pub fn conversations(&self) -> Vec<Arc<Conversation>> {
         self.log.conversations()
     }
 
-    /// Ends the relay, takes what it saw, and writes the capture if one was asked for.
+    /// Ends the relay, returns its report, and writes the capture if the job asked for one.
     ///
     /// # Errors
-    /// [`LabError`] when the relay has died, the servers had no descriptor left for a connection, or the capture cannot
-    /// be written.
+    /// [`LabError`] when the relay has died, the servers had no descriptor left for a connection, or the capture
+    /// cannot be written.
     pub fn finish(self) -> Result<RelayReport, LabError> {
         let refused = accepted(&self.log);
         let report = self.relay.finish()?;
@@ -378,7 +381,7 @@ fn accepted(log: &Log) -> Result<(), LabError> {
     }
 }
 
-/// An authority, if anybody needs one, and its certificate where it was asked for.
+/// A certificate authority, if any origin needs one. Writes its certificate where the job asks for it.
 fn authority(
     config: &LabConfig,
     certificate_bytes: Option<u32>,
@@ -394,7 +397,7 @@ fn authority(
     Ok(Some(Arc::new(authority)))
 }
 
-/// Connects, and hangs up with a reset, so that nothing of this connection is left on the wire afterwards.
+/// Connects and closes with a reset, so that no packet of this connection is left on the wire afterwards.
 fn prime_one(server: SocketAddr) -> Result<(), LabError> {
     let failed = |error: io::Error| LabError::system(format!("connecting to {server} in the lab"), error);
     let (stream, _) = connect(server).map_err(failed)?;

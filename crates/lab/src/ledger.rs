@@ -1,4 +1,4 @@
-//! The ledger: what the relay saw of each connection, told apart by addresses and ports.
+//! The ledger: what the relay saw of each connection. Addresses and ports identify a connection.
 
 mod timeline;
 
@@ -15,39 +15,40 @@ use crate::packet::{Datagram, Segment};
 
 pub use timeline::{Progress, Timeline};
 
-/// Client port, server address and port: all connections have the same client address.
+/// Client port, server address, server port. All connections have the same client address.
 pub type ConnectionKey = (u16, IpAddr, u16);
 
 /// One connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Who talked.
+    /// Its addresses and ports.
     pub key: ConnectionKey,
     /// What crossed the wire. Times are monotonic ns.
     pub seen: ledger::Entry,
-    /// When the client's data left it and the server's reached it; empty unless the ledger keeps times.
+    /// When the client's data entered the path. Empty unless the ledger keeps times.
     pub sent_data: Timeline,
-    /// See `sent_data`.
+    /// When the server's data reached the client. Empty unless the ledger keeps times.
     pub received_data: Timeline,
-    /// What the client's `ClientHello` says; `None` where it is not TLS over TCP, or never came whole.
+    /// The client's `ClientHello`; `None` if the connection has no TLS over TCP, or the `ClientHello` never came
+    /// whole.
     pub client_hello: Option<ClientHello>,
-    /// Types and bytes of the packets that a client of QUIC sends before it hears from its server.
+    /// Types and bytes of the packets that a QUIC client sends before the server answers.
     pub first_packets: Vec<(PacketType, u32)>,
-    /// The beginning of what the client sent, until the server's first data reaches it. Empty where it is not TLS.
+    /// The client's first bytes, until the server's first data reaches it. Empty if they are not TLS.
     opening: Vec<u8>,
 }
 
-/// Bytes of a client's stream in which its early data ends.
+/// The ledger looks for early data in the first bytes of a client's stream, at most this many.
 const LONGEST_OPENING: usize = 64 * 1024;
 
 impl Entry {
-    /// Its server's host and what crossed the wire.
+    /// The host's number, and the entry, as [`firstflight_load::promise`] takes them.
     pub fn of_host(&self) -> firstflight_load::promise::Connection<'_> {
         (AddressPlan::index(usize::MAX, self.key.1), &self.seen)
     }
 }
 
-/// Every connection, in the order of first SYNs and, over QUIC, of first datagrams.
+/// Every connection, in the order of its first SYN or, with QUIC, of its first datagram.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     entries: Vec<Entry>,
@@ -56,7 +57,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A ledger that also keeps when each byte passed.
+    /// A ledger that also keeps when each byte crossed.
     pub fn with_times() -> Self {
         Self {
             keeps_times: true,
@@ -75,7 +76,8 @@ impl Ledger {
         Some(&self.entries[*index])
     }
 
-    /// A segment enters the path. Returns its connection's number; `None` for one that was opened unseen.
+    /// A segment enters the path. Returns its connection's number; `None` if the ledger did not see the connection
+    /// open.
     pub fn sent(&mut self, direction: Direction, now: u64, segment: &Segment) -> Option<usize> {
         let (key, seen) = (key(direction, segment), segment.seen(direction));
         let opens = direction == Direction::Up && segment.flags.syn && !segment.flags.ack;
@@ -83,7 +85,7 @@ impl Ledger {
         let index = match self.by_key.get(&(Protocol::Tcp, key)) {
             Some(index) if is_of(&self.entries[*index]) => *index,
             _ if opens => self.open(key, ledger::Entry::new(now, &seen)),
-            // The tail of a connection from before the path was shaped.
+            // The rest of a connection that was opened before the path was shaped.
             _ => return None,
         };
         let entry = &mut self.entries[index];
@@ -95,7 +97,7 @@ impl Ledger {
         Some(index)
     }
 
-    /// A datagram enters the path. Returns its connection's number; `None` where it is not QUIC's.
+    /// A datagram enters the path. Returns its connection's number; `None` if it is not QUIC.
     pub fn datagram_sent(
         &mut self,
         direction: Direction,
@@ -134,7 +136,7 @@ impl Ledger {
         if let Some(index) = self.by_key.get(&(Protocol::Udp, key)) {
             let entry = &mut self.entries[*index];
             if self.keeps_times {
-                // What a datagram holds cannot be told from outside: all that came counts.
+                // A datagram's content is encrypted, so its whole size counts.
                 let start = entry.seen.bytes_down as u32;
                 entry.received_data.note(now, start, datagram.packet_bytes);
             }
@@ -142,8 +144,8 @@ impl Ledger {
         }
     }
 
-    /// Reads what a client's segment of connection `index` carries, while that can be a `ClientHello` and early data: what
-    /// it has of these.
+    /// Reads the data of a client's segment of connection `index`, as long as it can be a `ClientHello` or early
+    /// data. Returns which parts of them the segment has.
     pub fn read(&mut self, index: usize, segment: &Segment, payload: &[u8]) -> path::Hello {
         let entry = &mut self.entries[index];
         if payload.is_empty() || entry.seen.has_heard() {
@@ -163,7 +165,7 @@ impl Ledger {
             .is_taken_by(&segment.seen(Direction::Down))
     }
 
-    /// Something was done on purpose to a segment of connection `index`.
+    /// A rule or middlebox acted on a segment of connection `index`.
     pub fn interfered(&mut self, index: usize, action: Action) {
         self.entries[index].seen.interfered.get_or_insert(action);
     }
@@ -199,11 +201,11 @@ impl Ledger {
 }
 
 impl Entry {
-    /// Reads what a segment carries.
+    /// Reads the data of a segment.
     fn read(&mut self, segment: &Segment, payload: &[u8]) {
         let start = offset(segment, self.seen.isns().0) as usize;
         let known = self.opening.len();
-        // What comes again, or behind a gap, is told by its place.
+        // Skips data that was read before, data behind a gap, and data beyond the limit.
         if start > known || start + payload.len() <= known || known + payload.len() > LONGEST_OPENING {
             return;
         }
@@ -221,7 +223,7 @@ impl Entry {
     }
 }
 
-/// Where a segment's data begins in its stream.
+/// Offset of a segment's data in its stream.
 fn offset(segment: &Segment, isn: u32) -> u32 {
     let first = segment.sequence.wrapping_add(u32::from(segment.flags.syn));
     first.wrapping_sub(isn.wrapping_add(1))

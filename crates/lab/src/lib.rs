@@ -1,8 +1,8 @@
 //! The laboratory: the real clock. Namespaces, a TUN relay, origin servers, and a ledger.
 //!
-//! A lab is one process: it enters new user, network, mount and PID namespaces, puts the client on one
-//! side of a [relay](relay::Relay) and a [server per host](origin::Servers) on the other, does one job and
-//! dies, and everything in it goes with it. This is the only crate that touches the operating system.
+//! A lab is one process. It enters new user, network, mount and PID namespaces, and puts the client on one side of
+//! a [relay](relay::Relay) and a [server per host](origin::Servers) on the other. It does one job and exits; the
+//! kernel then removes everything in it. This is the only crate that touches the operating system.
 
 pub mod client;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! `firstflight-lab`: one job on standard input, one JSON document on standard output.
+//! `firstflight-lab`: reads one job on standard input, and writes one JSON document on standard output.
 
 use std::fs::File;
 use std::io::Write;
@@ -17,7 +17,7 @@ use firstflight_lab::tether::{self, Tether};
 use firstflight_lab::{LabError, doctor};
 use serde::Serialize;
 
-/// The job could not be done.
+/// Exit code if the job could not be done.
 const EXIT_REFUSED: u8 = 2;
 
 fn main() -> ExitCode {
@@ -42,11 +42,11 @@ fn main() -> ExitCode {
         }
         "prove-server" => in_lab(|realtime| {
             let job = tethered_job()?;
-            // Where /proc is masked the watch names no programs.
+            // If /proc is masked, the watch cannot name programs.
             let _ = namespace::mount_proc();
             answer(&prove::ServerJob::from_json(&job)?.run(realtime)?)
         }),
-        // Outside of a lab, on purpose: these go to a server that the user names.
+        // Outside a lab on purpose: it connects to a server that the user names.
         "check-remote" => tethered_job()
             .and_then(|job| answer(&RemoteJob::from_json(&job)?.run()?))
             .map(Some),
@@ -80,12 +80,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs `job` inside a lab; outside, waits for it and leaves with its exit code.
+/// Runs `job` inside a lab. The process outside waits for it, and exits with its code.
 fn in_lab(job: impl FnOnce(bool) -> Result<String, LabError>) -> Result<Option<String>, LabError> {
     beyond(&namespace::enter(false)?, job)
 }
 
-/// The same, in a lab whose clients are not root.
+/// As [`in_lab`], in a lab whose clients are not root.
 fn in_lab_for_clients(
     job: impl FnOnce(bool) -> Result<String, LabError>,
 ) -> Result<Option<String>, LabError> {
@@ -108,22 +108,22 @@ fn load(realtime: bool) -> Result<Record, LabError> {
     if foreign {
         namespace::mount_proc()?;
     }
-    // Files for clients must not land in the host's shared memory.
+    // Files for clients must not end up in the host's shared memory.
     if foreign || job.lab.ca_file.is_some() {
         namespace::mount_scratch()?;
     }
     job.run(realtime)
 }
 
-/// Runs a program on the caller's own streams and terminal: the job comes by the descriptor that the first
-/// argument names, the answer goes to the second's. Ends as the program ended.
+/// Runs a program on the caller's own streams and terminal. The first argument names the descriptor of the job, the
+/// second that of the answer. Exits with the program's exit status.
 fn exec() -> ExitCode {
     let descriptor = |at: usize| std::env::args().nth(at)?.parse().ok();
     let (Some(job), Some(answer)) = (descriptor(2), descriptor(3)) else {
         eprintln!("usage: firstflight-lab exec JOB-DESCRIPTOR ANSWER-DESCRIPTOR");
         return ExitCode::from(EXIT_REFUSED);
     };
-    // Taken before anything is started, so that the program gets none of them.
+    // Taken before any program is started, so that none inherits them.
     let (tether, answer) = match (Tether::take(job), tether::take(answer)) {
         (Ok(tether), Ok(answer)) => (tether, answer),
         (Err(error), _) | (_, Err(error)) => {
@@ -139,9 +139,9 @@ fn exec() -> ExitCode {
             return ExitCode::from(code as u8);
         }
         Ok(Side::Inside { realtime }) => {
-            // The terminal is given back from outside.
+            // The process outside gives the terminal back.
             std::mem::forget(terminal);
-            // Where /proc is masked the user's program sees the host's processes by numbers that are not theirs.
+            // If /proc is masked, the program sees the host's processes, whose numbers are not valid for it.
             let _ = namespace::mount_proc();
             tether.read_job().and_then(|text| {
                 namespace::mount_scratch()?;
@@ -154,14 +154,14 @@ fn exec() -> ExitCode {
         Ok(record) => (serde_json::json!(record).to_string(), record.exit_code as u8),
         Err(error) => (serde_json::json!({ "error": error }).to_string(), EXIT_REFUSED),
     };
-    // If it cannot be written, its reader finds nothing there and says so.
+    // If it cannot be written, its reader finds nothing and reports that.
     let _ = File::from(answer).write_all(text.as_bytes());
     ExitCode::from(code)
 }
 
 fn prove(realtime: bool, sockets: Vec<PathBuf>) -> Result<ProveRecord, LabError> {
     let job = tethered_job()?;
-    // Where /proc is masked the watch names no programs.
+    // If /proc is masked, the watch cannot name programs.
     let _ = namespace::mount_proc();
     namespace::mount_scratch()?;
     ProveJob::from_json(&job)?.run(realtime, sockets)
@@ -169,7 +169,7 @@ fn prove(realtime: bool, sockets: Vec<PathBuf>) -> Result<ProveRecord, LabError>
 
 fn stress(realtime: bool) -> Result<StressRecord, LabError> {
     let job = StressJob::from_json(&tethered_job()?)?;
-    // A program's files must not land in the host's shared memory.
+    // A program's files must not end up in the host's shared memory.
     namespace::mount_scratch()?;
     job.run(realtime)
 }

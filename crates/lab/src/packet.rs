@@ -1,7 +1,7 @@
-//! IP packets: how the relay, the ledger, the checks and the floods read and write them.
+//! IP packets: parsing and building, for the relay, the ledger, the checks and the floods.
 //!
-//! Left out: IPv6's extension headers. What has one is neither TCP nor UDP to us; no end of the lab sends any, but a
-//! program whose datagrams need fragments.
+//! Left out: IPv6 extension headers. A packet with one counts as neither TCP nor UDP. The lab sends none, but a
+//! program does whose datagrams need fragments.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -26,37 +26,37 @@ const WINDOW_SCALE: u8 = 3;
 const SELECTIVE_ACKNOWLEDGMENTS: u8 = 5;
 const FAST_OPEN: u8 = 34;
 const EXPERIMENT: u8 = 254;
-/// The experiment's identifier for Fast Open in Linux (`TCPOPT_FASTOPEN_MAGIC`).
+/// The identifier of Fast Open in the experimental option, as in Linux (`TCPOPT_FASTOPEN_MAGIC`).
 const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
 
 /// One TCP option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TcpOption<'a> {
-    /// Where it stands among the options, bytes.
+    /// Its position among the options, bytes.
     pub(crate) span: Range<usize>,
     kind: u8,
     data: &'a [u8],
 }
 
 impl<'a> TcpOption<'a> {
-    /// The cookie of a Fast Open option, empty where it asks for one; `None` for any other option.
+    /// The cookie of a Fast Open option, empty for a cookie request; `None` for any other option.
     pub(crate) fn cookie(&self) -> Option<&'a [u8]> {
         (self.kind == FAST_OPEN).then_some(self.data)
     }
 
-    /// The same for Fast Open's experimental option.
+    /// The same for the experimental Fast Open option.
     pub(crate) fn experimental_cookie(&self) -> Option<&'a [u8]> {
         let experiment = (self.kind == EXPERIMENT).then_some(self.data)?;
         experiment.strip_prefix(&FAST_OPEN_EXPERIMENT)
     }
 
-    /// The cookie of either.
+    /// The cookie of either option.
     pub(crate) fn any_cookie(&self) -> Option<&'a [u8]> {
         self.cookie().or_else(|| self.experimental_cookie())
     }
 }
 
-/// Walks TCP options, without padding. Like Linux (`tcp_parse_options`) it stops at an option that is cut off.
+/// Iterates over TCP options without padding. Like Linux (`tcp_parse_options`) it stops at a truncated option.
 pub(crate) fn options(bytes: &[u8]) -> impl Iterator<Item = TcpOption<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -75,13 +75,13 @@ pub(crate) fn options(bytes: &[u8]) -> impl Iterator<Item = TcpOption<'_>> {
     })
 }
 
-/// By how much the window field is shifted, where options say it (RFC 7323, section 2).
+/// The window scale shift, if the options have one (RFC 7323, section 2).
 pub(crate) fn window_shift(bytes: &[u8]) -> Option<u8> {
     let scale = options(bytes).find(|option| option.kind == WINDOW_SCALE)?;
     scale.data.first().copied()
 }
 
-/// SACK blocks among options, in their order (RFC 2018, section 3).
+/// The SACK blocks in the options, in order (RFC 2018, section 3).
 pub(crate) fn sacks(bytes: &[u8]) -> impl Iterator<Item = (u32, u32)> {
     let blocks = options(bytes).find(|option| option.kind == SELECTIVE_ACKNOWLEDGMENTS);
     let blocks = blocks.map_or(&[][..], |option| option.data).chunks_exact(8);
@@ -93,7 +93,7 @@ pub(crate) fn sacks(bytes: &[u8]) -> impl Iterator<Item = (u32, u32)> {
     blocks.map(move |block| (number(&block[..4]), number(&block[4..])))
 }
 
-/// A Fast Open option with a cookie; an empty one asks for one.
+/// A Fast Open option with a cookie; empty for a cookie request.
 pub(crate) fn fast_open(cookie: &[u8]) -> Vec<u8> {
     [&[FAST_OPEN, cookie.len() as u8 + 2], cookie].concat()
 }
@@ -109,13 +109,13 @@ pub(crate) fn mss(bytes: u16) -> Vec<u8> {
     [&[MAXIMUM_SEGMENT_SIZE, 4][..], &bytes.to_be_bytes()].concat()
 }
 
-/// Options padded to the multiple of four bytes that a TCP header has.
+/// Options padded to a multiple of four bytes, as a TCP header needs.
 pub(crate) fn padded(mut options: Vec<u8>) -> Vec<u8> {
     options.resize(options.len().next_multiple_of(4), PADDING);
     options
 }
 
-/// Overwrites the Fast Open options, the experimental one too, with padding: the length stays.
+/// Overwrites the Fast Open options, the experimental one too, with padding. The length stays the same.
 pub(crate) fn without_fast_open(bytes: &[u8]) -> Vec<u8> {
     let mut rest = bytes.to_vec();
     for option in options(bytes).filter(|option| option.any_cookie().is_some()) {
@@ -132,7 +132,7 @@ pub(crate) enum IpHeader {
 }
 
 impl IpHeader {
-    /// The header of a packet, and what follows it.
+    /// The header of a packet, and its payload.
     pub(crate) fn parse(packet: &[u8]) -> Option<(Self, &[u8])> {
         match packet.first()? >> 4 {
             4 => Ipv4Header::from_slice(packet)
@@ -145,7 +145,7 @@ impl IpHeader {
         }
     }
 
-    /// Of a packet between these; `None` if they are of two versions.
+    /// The header of a packet between these addresses; `None` if their versions differ.
     pub(crate) fn between(source: IpAddr, destination: IpAddr, ttl: u8) -> Option<Self> {
         match (source, destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -178,7 +178,7 @@ impl IpHeader {
         }
     }
 
-    /// Puts `to` in place of the end `from`; `None` if neither end is that.
+    /// Replaces the address `from` by `to`, as source or destination; `None` if neither is `from`.
     pub(crate) fn readdress(&mut self, from: IpAddr, to: IpAddr) -> Option<()> {
         match (self, from, to) {
             (Self::V4(ip), IpAddr::V4(from), IpAddr::V4(to)) => {
@@ -191,7 +191,7 @@ impl IpHeader {
         }
     }
 
-    /// Says by the two bits of RFC 3168 that a queue is full.
+    /// Sets the ECN field to CE (RFC 3168).
     pub(crate) fn mark(&mut self) {
         match self {
             Self::V4(ip) => {
@@ -230,7 +230,7 @@ pub(crate) fn parse(packet: &[u8]) -> Option<(IpHeader, TcpHeader, &[u8])> {
     Some((ip, tcp, payload))
 }
 
-/// Whether a packet carries TCP, or an ICMP error about some (RFC 792, RFC 4443: types below 128).
+/// Whether a packet carries TCP, or an ICMP error (RFC 792, RFC 4443: types below 128).
 pub(crate) fn is_tcp_or_icmp_error(packet: &[u8]) -> bool {
     match IpHeader::parse(packet) {
         Some((IpHeader::V4(ip), _)) => [IpNumber::TCP, IpNumber::ICMP].contains(&ip.protocol),
@@ -243,7 +243,7 @@ pub(crate) fn is_tcp_or_icmp_error(packet: &[u8]) -> bool {
     }
 }
 
-/// The packet of these headers and data, with its length and checksums; `None` if it would be too long.
+/// A packet of these headers and data, with length and checksums; `None` if it would be too long.
 pub(crate) fn assemble(mut ip: IpHeader, mut tcp: TcpHeader, payload: &[u8]) -> Option<Vec<u8>> {
     let length = tcp.header_len() + payload.len();
     match &mut ip {
@@ -260,9 +260,9 @@ pub(crate) fn assemble(mut ip: IpHeader, mut tcp: TcpHeader, payload: &[u8]) -> 
     Some([&ip.to_bytes()[..], &tcp.to_bytes()[..], payload].concat())
 }
 
-/// Whether the sender of an IP packet understands marks.
+/// The ECN field of an IP packet.
 pub(crate) fn ecn(packet: &[u8]) -> Ecn {
-    // The traffic class ends with a byte in IPv4 and with half of one in IPv6.
+    // The traffic class ends at a byte border in IPv4, and in the middle of a byte in IPv6.
     let bits = match packet {
         [first, second, ..] if first >> 4 == 6 => second >> 4,
         [_, second, ..] => *second,
@@ -280,12 +280,12 @@ pub(crate) fn endpoints(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
     Outer::parse(packet).map(|ip| (ip.source, ip.destination))
 }
 
-/// What an IP header says, without a copy of it.
+/// The fields of an IP header, without a copy of it.
 struct Outer {
     source: IpAddr,
     destination: IpAddr,
     protocol: IpNumber,
-    /// There are no ports in it: it is not a datagram's first fragment.
+    /// Whether it is a fragment other than the first, which has no ports.
     is_later_fragment: bool,
     header_bytes: usize,
 }
@@ -321,14 +321,14 @@ pub struct Datagram<'a> {
     pub destination: SocketAddr,
     /// The whole IP packet, bytes.
     pub packet_bytes: u32,
-    /// What its IP header says of congestion.
+    /// The ECN field of its IP header.
     pub ecn: Ecn,
     /// What it carries.
     pub payload: &'a [u8],
 }
 
 impl<'a> Datagram<'a> {
-    /// Reads an IP packet; `None` if it carries no UDP or is malformed, and for a later fragment.
+    /// Parses an IP packet; `None` if it carries no UDP or is malformed, and for a fragment other than the first.
     pub fn parse(packet: &'a [u8]) -> Option<Self> {
         let ip = Outer::parse(packet)?;
         if ip.protocol != IpNumber::UDP || ip.is_later_fragment {
@@ -345,7 +345,7 @@ impl<'a> Datagram<'a> {
         })
     }
 
-    /// How the ledger calls the connection that it belongs to.
+    /// The ledger's key of its connection.
     pub fn key(&self, direction: Direction) -> ConnectionKey {
         let (client, server) = match direction {
             Direction::Up => (self.source, self.destination),
@@ -355,7 +355,7 @@ impl<'a> Datagram<'a> {
     }
 }
 
-/// What a TCP segment says.
+/// The fields of a TCP segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     /// Sender.
@@ -370,20 +370,20 @@ pub struct Segment {
     pub flags: TcpFlags,
     /// Payload, bytes.
     pub payload_bytes: u32,
-    /// Length of the Fast Open option's cookie: `Some(0)` asks for one.
+    /// Length of the Fast Open option's cookie; `Some(0)` for a cookie request.
     pub cookie_bytes: Option<usize>,
     /// That cookie as a number; 0 without one.
     pub cookie: u128,
     /// The whole IP packet, bytes.
     pub packet_bytes: u32,
-    /// What it says of congestion.
+    /// Its ECN bits.
     pub ecn: EcnBits,
-    /// The window that it announces, as the header has it.
+    /// The window field of its header.
     pub window: u16,
 }
 
 impl Segment {
-    /// Reads an IP packet; `None` if it carries no TCP or is malformed.
+    /// Parses an IP packet; `None` if it carries no TCP or is malformed.
     pub fn parse(packet: &[u8]) -> Option<Self> {
         let ip = Outer::parse(packet)?;
         if ip.protocol != IpNumber::TCP {
@@ -417,12 +417,12 @@ impl Segment {
         })
     }
 
-    /// What `packet` carries, of which this was read.
+    /// The data of `packet`, from which this was parsed.
     pub fn payload<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
         &packet[packet.len() - self.payload_bytes as usize..]
     }
 
-    /// What the ledger reads in it.
+    /// The fields that the ledger reads.
     pub fn seen(&self, direction: Direction) -> ledger::Segment {
         ledger::Segment {
             direction,
@@ -566,7 +566,7 @@ pub(crate) mod tests {
             let client = SocketAddr::new(Block::of(ip).client, 5_000);
             assert_eq!(read(&packet), Some((client, SocketAddr::new(server(ip), 7))));
             assert_eq!(read(&syn(ip, &[], b"")), None);
-            // A later fragment, where a first one has its ports: an offset, and a header of its own.
+            // Makes it a fragment other than the first: an offset in IPv4, a fragment header in IPv6.
             match ip {
                 IpVersion::V4 => packet[7] = 1,
                 IpVersion::V6 => packet[6] = 44,

@@ -1,9 +1,9 @@
 //! Programs that the lab starts: clients, servers, and what a user runs with `exec`.
 //!
-//! A program runs in the network namespace of the thread that starts it, as an ordinary task, and in the
-//! [containment](Containment) it is given. Its output is read as it comes and kept within bounds, so that no pipe fills up
-//! and no memory either. The lab's process is the first of its PID namespace: whatever a program leaves running
-//! belongs to it, to be reaped and to be killed.
+//! A program runs in the network namespace of the thread that starts it, as an ordinary task, in a
+//! [containment](Containment). The lab reads its output as it comes and keeps a bounded part, so that neither a
+//! pipe nor the memory fills up. The lab's process is the first of its PID namespace. So it reaps and kills the
+//! processes that a program leaves running.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
@@ -32,20 +32,20 @@ use crate::{LabError, scheduling};
 pub struct Program {
     /// Name or path of the program, then its arguments.
     pub argv: Vec<String>,
-    /// What its environment has beyond what it gets from the lab's own.
+    /// Variables to add to its environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// The folder it starts in; the lab's own without.
+    /// Its working directory; the lab's own if `None`.
     #[serde(skip)]
     pub folder: Option<PathBuf>,
 }
 
-/// Where a program's standard streams lead.
+/// The standard streams of a program.
 #[derive(Debug, Clone, Copy)]
 pub enum Streams<'a> {
-    /// To the lab's own.
+    /// The lab's own.
     Inherited,
-    /// Standard input is a text; standard output and error are kept together, their beginning and their end.
+    /// Standard input is a text. Beginning and end of standard output and error are kept, together.
     Kept {
         /// The text.
         input: &'a str,
@@ -64,28 +64,29 @@ pub struct Running {
 /// How a program ended.
 #[derive(Debug)]
 pub struct Ending {
-    /// Its exit code; 128 + n when signal n killed it, as shells count it.
+    /// Its exit code; 128 + n if signal n killed it, as in shells.
     pub code: i32,
-    /// It was killed because its time was up.
+    /// Whether it was killed at its time limit.
     pub timed_out: bool,
     /// How long it ran.
     pub elapsed: Duration,
-    /// Programs that it left running, and that were killed: their names.
+    /// Names of the programs that it left running, which were killed.
     pub left_running: Vec<String>,
-    /// What was kept of its output, on one line.
+    /// The kept part of its output, on one line.
     pub output: String,
 }
 
 impl Program {
-    /// Starts it from the calling thread, which becomes an ordinary task, whatever priority built the lab.
+    /// Starts it from the calling thread, which becomes an ordinary task whatever its priority was.
     ///
     /// # Errors
-    /// [`LabError::NotStarted`] when there is no such program or it cannot be run; others when the lab lacks something.
+    /// [`LabError::NotStarted`] when there is no such program or it cannot be run; others when the lab lacks
+    /// something.
     pub fn start(&self, containment: &Containment, streams: Streams<'_>) -> Result<Running, LabError> {
         self.start_watched(containment, streams, None)
     }
 
-    /// The same with a watch on it.
+    /// The same, with a watch on its system calls.
     ///
     /// # Errors
     /// As of [`Self::start`].
@@ -139,12 +140,12 @@ impl Program {
 }
 
 impl Running {
-    /// Its process number.
+    /// Its process ID.
     pub fn id(&self) -> libc::pid_t {
         self.child.id().cast_signed()
     }
 
-    /// How it ended, if it has.
+    /// How it ended; `None` while it runs.
     ///
     /// # Errors
     /// [`LabError`] when the kernel does not say.
@@ -154,13 +155,13 @@ impl Running {
             .map_err(|error| LabError::system("waiting for a program", error))
     }
 
-    /// What was kept of its output so far, on one line.
+    /// The kept part of its output so far, on one line.
     pub fn output(&self) -> String {
         self.output.line()
     }
 
-    /// Waits for its end, and reaps whatever ends before it. Kills it when `limit` is over, and in any case all that
-    /// it left running. Call on the first process of a PID namespace.
+    /// Waits for its end, and reaps whatever ends before it. Kills it after `limit`. In any case kills all
+    /// processes that it left running. Call it on the first process of a PID namespace.
     ///
     /// # Errors
     /// [`LabError`] when the kernel does not let it wait.
@@ -168,7 +169,7 @@ impl Running {
         self.wait_for_all(limit, Duration::ZERO)
     }
 
-    /// The same, but what it left running has a `grace` to end by itself.
+    /// The same, but processes that it left running have a `grace` period to end by themselves.
     ///
     /// # Errors
     /// As of [`Self::wait`].
@@ -180,7 +181,7 @@ impl Running {
         let left_running = left_after(grace);
         drop(timer);
         kill_all();
-        // The pipe ends with the last process that has it.
+        // The pipe ends when the last process that holds it has ended.
         self.reader.map(JoinHandle::join);
         Ok(Ending {
             code,
@@ -197,14 +198,15 @@ pub fn is_alone() -> bool {
     kill(Pid::from_raw(-1), None).is_err()
 }
 
-/// Waits until this process is alone, for `grace` at most: the names of the programs that still run, one per process.
+/// Waits up to `grace` until this process is alone. Returns the names of the programs that still run, one per
+/// process.
 fn left_after(grace: Duration) -> Vec<String> {
     if grace.is_zero() {
         return Vec::new();
     }
     let deadline = Instant::now() + grace;
     loop {
-        // SAFETY: the kernel writes no status where it is given no place for one.
+        // SAFETY: without a place for the status the kernel writes none.
         while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
         if is_alone() {
             return Vec::new();
@@ -216,7 +218,7 @@ fn left_after(grace: Duration) -> Vec<String> {
     }
 }
 
-/// The names of all processes but this one, as far as `/proc` is this PID namespace's.
+/// The names of all processes but this one, if `/proc` shows this PID namespace.
 fn running_programs() -> Vec<String> {
     let is_ours = fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == "1");
     let entries = fs::read_dir("/proc").ok().filter(|_| is_ours);
@@ -240,13 +242,13 @@ fn running_programs() -> Vec<String> {
     }
 }
 
-/// Kills every process of the lab but this one, which is the first of its PID namespace.
+/// Kills every process of the lab except this one, the first of its PID namespace.
 fn kill_all() {
-    // To have none to kill is no error.
+    // It is no error if there is none to kill.
     let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
 }
 
-/// Kills all after `limit`, unless what it returns is dropped before.
+/// Kills all processes after `limit`, unless the returned sender is dropped before.
 fn kill_all_after(limit: Duration, timed_out: Arc<AtomicBool>) -> mpsc::Sender<()> {
     let (done, over) = mpsc::channel::<()>();
     thread::spawn(move || {
@@ -258,7 +260,7 @@ fn kill_all_after(limit: Duration, timed_out: Arc<AtomicBool>) -> mpsc::Sender<(
     done
 }
 
-/// Waits for `child`; orphans are handed to the first process of a PID namespace, and reaped on the way.
+/// Waits for `child`. Also reaps orphans, which the kernel gives to the first process of a PID namespace.
 fn reap_until(child: libc::pid_t) -> io::Result<i32> {
     loop {
         let mut status = 0;
@@ -286,10 +288,10 @@ fn in_memory(text: &str) -> io::Result<Stdio> {
     Ok(file.into())
 }
 
-/// How much of the beginning of an output is kept, and how much of the end, bytes.
+/// Bytes kept of the beginning of an output, and of its end.
 const HEAD: usize = 1_000;
 const TAIL: usize = 1_000;
-/// How long the reader rests after each piece: a server that logs every request would wake it for each, on a
+/// Pause of the reader after each piece. Otherwise a server that logs every request would wake it each time, on a
 /// processor whose time is measured.
 const REST: Duration = Duration::from_millis(1);
 
@@ -327,7 +329,7 @@ impl Output {
         kept.left_out += excess as u64;
     }
 
-    /// All of it on one line; in place of what was left out, how much that was.
+    /// All kept output on one line, with the number of bytes left out in between.
     fn line(&self) -> String {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = kept.head.clone();

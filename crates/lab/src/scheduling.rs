@@ -1,10 +1,9 @@
-//! Getting the relay onto a processor in time.
+//! Gets the relay onto a processor in time.
 //!
-//! Root takes `SCHED_FIFO`. An ordinary user asks for a short slice: EEVDF (Linux 6.6) runs the task with
-//! the earliest virtual deadline, and a short slice gives an early one (`sched_attr.sched_runtime`, 6.12).
-//! The servers and the built-in client do likewise, one step behind the relay: as ordinary tasks they made
-//! probes late that the relay had carried in time, and niceness made it worse. Programs that a user names run
-//! as the ordinary tasks they are.
+//! Root takes `SCHED_FIFO`. An ordinary user asks for a short slice: EEVDF (Linux 6.6) runs the task with the
+//! earliest virtual deadline, and a short slice gives an early one (`sched_attr.sched_runtime`, 6.12). The servers
+//! and the built-in client do the same, one step behind the relay. As ordinary tasks they delayed probes that the
+//! relay had carried in time, and niceness made it worse. Programs that a user names run as ordinary tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,9 +22,9 @@ use crate::LabError;
 pub enum Scheduling {
     /// Real-time priority, `SCHED_FIFO`.
     Fifo,
-    /// An ordinary task with a 0.1 ms slice.
+    /// An ordinary task with a slice of 0.1 ms.
     EevdfSlice,
-    /// An ordinary task like any other.
+    /// An ordinary task with the default slice.
     Ordinary,
 }
 
@@ -33,10 +32,10 @@ const FIFO_PRIORITY: i32 = 10;
 const LOWEST_NICENESS: i32 = 19;
 /// The shortest slice the kernel grants (`kernel/sched/syscalls.c`, `__setparam_fair`).
 const SLICE_NS: u64 = 100_000;
-/// Turns of a thread that keeps a processor awake before it yields: a few microseconds.
+/// Iterations of a thread that keeps a processor awake before it yields: a few microseconds.
 const SPINS: u32 = 100;
 
-/// Takes `SCHED_FIFO` for the calling thread; `false` where that is not allowed.
+/// Takes `SCHED_FIFO` for the calling thread; `false` if that is not allowed.
 pub fn become_realtime() -> bool {
     set_policy(libc::SCHED_FIFO, FIFO_PRIORITY)
 }
@@ -46,10 +45,10 @@ pub fn become_ordinary() {
     set_policy(libc::SCHED_OTHER, 0);
 }
 
-/// Does something on a thread that is an ordinary task, as are the threads that it starts, and waits for it.
+/// Runs `work` on a thread that is an ordinary task, as are the threads that it starts. Waits for its end.
 ///
 /// # Errors
-/// What `work` says.
+/// Those of `work`.
 pub fn as_ordinary_task<T: Send>(work: impl FnOnce() -> Result<T, LabError> + Send) -> Result<T, LabError> {
     let work = || {
         become_ordinary();
@@ -59,8 +58,8 @@ pub fn as_ordinary_task<T: Send>(work: impl FnOnce() -> Result<T, LabError> + Se
     std::thread::scope(|scope| scope.spawn(work).join().map_err(died)?)
 }
 
-/// Puts the calling thread, a server's or the built-in client's, behind the relay and before other work:
-/// what it emulates runs on a machine of its own.
+/// Schedules the calling thread, a server's or the built-in client's, after the relay and before other work: what
+/// it emulates runs on a machine of its own.
 pub fn step_back() {
     // SAFETY: `sched_getscheduler` takes a number; 0 is the calling thread.
     let realtime = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_FIFO;
@@ -69,9 +68,9 @@ pub fn step_back() {
     }
 }
 
-/// Makes the best of the calling thread, which is the relay.
+/// Schedules the calling thread as the relay, as well as the system allows.
 pub fn become_relay(realtime: bool) -> Scheduling {
-    // 1 ns switches the slack off for this thread; every kernel takes it.
+    // 1 ns switches the timer slack off for this thread; every kernel accepts it.
     let _ = prctl::set_timerslack(1);
     if realtime && set_policy(libc::SCHED_FIFO, FIFO_PRIORITY) {
         return Scheduling::Fifo;
@@ -83,15 +82,15 @@ pub fn become_relay(realtime: bool) -> Scheduling {
     }
 }
 
-/// Keeps processors from halting, by a spinning thread on each, until it is dropped.
+/// Keeps processors out of idle states with a spinning thread on each, until it is dropped.
 ///
-/// Waking a halted processor takes 50 to 100 µs in a virtual machine, and a real-time task waits for the
-/// processor that it ran on last. The threads are `SCHED_IDLE`: any other task that wakes up runs at once, and
-/// beside one that always runs such a thread has 3 parts of 1,027. They are niced as well: the kernel counts
-/// their time as `nice` in `/proc/stat`, apart from work.
+/// Waking an idle processor takes 50 to 100 µs in a virtual machine, and a real-time task waits for the processor
+/// that it ran on last. The threads are `SCHED_IDLE`: any other task that wakes up runs at once. Beside a task that
+/// always runs, such a thread gets 3 parts of 1,027. They are also niced, so that the kernel counts their time as
+/// `nice` in `/proc/stat`, apart from work.
 ///
-/// They yield every few microseconds. Without that, an ordinary task that wakes up may not be eligible under
-/// EEVDF yet and waits for the next tick: round trips of an ordinary user's laboratory were up to 14 ms late.
+/// They yield every few microseconds. Otherwise an ordinary task that wakes up may not be eligible under EEVDF yet,
+/// and waits for the next tick: round trips in an ordinary user's laboratory were up to 14 ms late.
 #[derive(Debug)]
 pub struct Awake {
     stop: Arc<AtomicBool>,
@@ -99,7 +98,7 @@ pub struct Awake {
 }
 
 impl Awake {
-    /// Starts a thread on each processor that this process may use, as far as the kernel lets it.
+    /// Starts a thread on each processor that this process may use, as far as the kernel allows.
     pub fn keep() -> Self {
         let awake = Self {
             stop: Arc::default(),
@@ -108,19 +107,19 @@ impl Awake {
         for processor in processors() {
             let (stop, kept) = (Arc::clone(&awake.stop), Arc::clone(&awake.processors));
             let thread = std::thread::Builder::new().name("awake".to_owned());
-            // A thread that cannot be had is a processor that is not counted.
+            // A processor whose thread cannot start is not counted.
             let _ = thread.spawn(move || spin(processor, &stop, &kept));
         }
         awake
     }
 
-    /// How many processors are kept awake so far.
+    /// Number of processors kept awake so far.
     pub fn processors(&self) -> usize {
         self.processors.load(Ordering::Relaxed)
     }
 }
 
-/// Never as an ordinary task, which would take time from others.
+/// Spins, but never as an ordinary task, which would take time from others.
 fn spin(processor: usize, stop: &AtomicBool, kept: &AtomicUsize) {
     // SAFETY: `setpriority` takes numbers; 0 is the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOWEST_NICENESS) };
@@ -141,7 +140,7 @@ impl Drop for Awake {
     }
 }
 
-/// Those that the calling thread may use.
+/// The processors that the calling thread may use.
 fn processors() -> Vec<usize> {
     let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) else {
         return Vec::new();
@@ -156,7 +155,7 @@ fn pin(processor: usize) -> bool {
     only.set(processor).is_ok() && sched_setaffinity(Pid::from_raw(0), &only).is_ok()
 }
 
-/// Asks for a short slice; kernels before 6.12 take the wish without a word and grant none.
+/// Asks for a short slice. Kernels before 6.12 accept the request and ignore it.
 fn take_short_slice() -> bool {
     let size = size_of::<SchedAttr>() as libc::c_uint;
     let wish = SchedAttr {

@@ -1,6 +1,6 @@
-//! A lab lives as long as the descriptor its job comes by: the process that started it holds the other end.
+//! Ties the lab's life to the descriptor of its job: the process that started it holds the other end.
 //!
-//! That is standard input; where standard input belongs to the user's program ([`crate::jobs::exec`]), another one.
+//! It is standard input, or another one if standard input belongs to the user's program ([`crate::jobs::exec`]).
 
 use std::fs::File;
 use std::io::Read;
@@ -10,15 +10,15 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use crate::LabError;
 
-/// The descriptor, and the job it brought.
+/// The descriptor of the job.
 #[derive(Debug)]
 pub struct Tether(File);
 
-/// Exit code of a lab whose owner went away.
+/// Exit code of a lab whose owner has ended.
 const EXIT_ABANDONED: i32 = 3;
 
 impl Tether {
-    /// Takes a descriptor that this process was started with. Programs started from here do not get it.
+    /// Takes a descriptor that this process was started with. Programs started from here do not inherit it.
     ///
     /// # Errors
     /// [`LabError`] when there is no such descriptor.
@@ -26,7 +26,7 @@ impl Tether {
         take(descriptor).map(|owned| Self(owned.into()))
     }
 
-    /// Reads the job, one line, and ties the life of this process to what else may come.
+    /// Reads the job, one line. From then on this process exits when the descriptor reaches its end.
     ///
     /// # Errors
     /// [`LabError`] when the line cannot be read.
@@ -55,13 +55,13 @@ impl Tether {
     }
 }
 
-/// Takes a descriptor that this process was started with, for itself alone.
+/// Takes a descriptor that this process was started with, and that no other part uses.
 ///
 /// # Errors
 /// [`LabError`] when there is no such descriptor.
 pub fn take(descriptor: RawFd) -> Result<OwnedFd, LabError> {
     let missing = |errno| LabError::system(format!("taking descriptor {descriptor}"), errno);
-    // SAFETY: the parent process opened it for this one user, named in the arguments.
+    // SAFETY: the parent process opened it for this purpose alone, and named it in the arguments.
     let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
     match fcntl(&owned, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)) {
         Ok(_) => Ok(owned),

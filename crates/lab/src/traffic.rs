@@ -1,4 +1,4 @@
-//! What crossed the wire, as the relay, the servers and the kernel saw it: connections, their requests, and sums.
+//! What the relay, the servers and the kernel saw: connections, their requests, and sums.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ use crate::net::AddressPlan;
 use crate::origin::{Conversation, Exchange};
 use crate::witness::{Counters, Proof, Sockets, Statement, examine};
 
-/// One connection: what the ledger says of it, and the server that accepted it, if one did.
+/// One connection: its ledger entry, and what the server that accepted it saw, if one did.
 #[derive(Debug)]
 pub struct Line<'a> {
     /// What the relay saw.
@@ -27,7 +27,7 @@ pub struct Line<'a> {
     pub exchanges: Vec<Exchange>,
 }
 
-/// Who is where.
+/// The origins by address and port.
 #[derive(Debug)]
 pub struct Directory(HashMap<(IpAddr, u16), Origin>);
 
@@ -39,11 +39,11 @@ pub struct Traffic {
     /// Their sums.
     #[serde(flatten)]
     pub totals: Totals,
-    /// What the witnesses say.
+    /// The verdict of the witnesses.
     pub proof: Proof,
 }
 
-/// Brings together what the relay and the servers saw of each connection, in the order of opening.
+/// Joins what the relay and the servers saw of each connection, in the order of opening.
 pub fn lines<'a>(ledger: &'a Ledger, conversations: Vec<Arc<Conversation>>) -> Vec<Line<'a>> {
     let mut accepted: HashMap<(Protocol, ConnectionKey), VecDeque<Arc<Conversation>>> = HashMap::new();
     for conversation in conversations {
@@ -69,7 +69,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Whether the client only got a ticket with it.
+    /// Whether the client only got a ticket on it.
     pub fn is_visit(&self) -> bool {
         !self.exchanges.is_empty() && self.exchanges.iter().all(Exchange::is_visit)
     }
@@ -91,7 +91,7 @@ impl Directory {
         )
     }
 
-    /// The origin that listens at the server's end of a connection, or what of its end is known.
+    /// The origin at the server's end of a connection; otherwise the address and port.
     fn name(&self, key: ConnectionKey) -> String {
         let (_, address, port) = key;
         let origin = self.0.get(&(address, port));
@@ -100,8 +100,8 @@ impl Directory {
 }
 
 impl Traffic {
-    /// Sums connections up. `started` is the monotonic moment their times count from, ns. The kernel has counted those of
-    /// `visits` too, which are no part of the load.
+    /// Sums connections up. `started`: the monotonic time that is 0 in the rows, ns. The kernel's counters include
+    /// the connections of `visits`, which are no part of the load.
     pub fn new(
         lines: &[Line<'_>],
         visits: &[Line<'_>],
@@ -139,9 +139,9 @@ impl Traffic {
     }
 }
 
-/// The sockets of a foreign program cannot be asked, the servers' can: `TCP_INFO` tells of SYN data at either
-/// end. A connection that no server has accepted, because none listens or because the client hung up before, took no data
-/// from a SYN, whatever the relay saw.
+/// What the witnesses say of a foreign program's connection. Its sockets cannot be asked, but the servers' can:
+/// `TCP_INFO` reports SYN data at either end. If no server accepted the connection (none listens, or the client
+/// closed before), no data was accepted from a SYN, whatever the relay saw.
 fn statement((number, line): (usize, &Line<'_>)) -> Statement {
     let asked = line.conversation.as_ref().map(|conversation| conversation.info);
     Statement {
@@ -157,7 +157,7 @@ fn statement((number, line): (usize, &Line<'_>)) -> Statement {
             .map(|conversation| conversation.server()),
         client: Client {
             tls: None,
-            // Another request than the first one heard may have gone with the handshake.
+            // The request in early data need not be the first one that the server read.
             may_be_early: line
                 .exchanges
                 .first()

@@ -1,7 +1,7 @@
 //! TUN devices, and the packets that cross them.
 //!
-//! A device puts a `virtio_net_hdr` in front of every packet and expects one (`IFF_VNET_HDR`, `tuntap.rst`). No
-//! other module knows that: what they read and write are [`Frame`]s.
+//! A device puts a `virtio_net_hdr` in front of every packet and expects one (`IFF_VNET_HDR`, `tuntap.rst`). Only
+//! this module knows that; the others read and write [`Frame`]s.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -14,40 +14,40 @@ use nix::libc;
 use crate::LabError;
 use crate::net::{self, DEVICE, Side, Transport};
 
-/// Bytes of a `virtio_net_hdr`. All zeros says that the packet's checksums are in it.
+/// Bytes of a `virtio_net_hdr`. All zeros means that the packet contains its checksums.
 const HEADER_BYTES: usize = 10;
 
 const TUN_F_CSUM: u64 = 0x01;
 const TUN_F_TSO4: u64 = 0x02;
 const TUN_F_TSO6: u64 = 0x04;
 
-/// A TUN device. It goes away with its network namespace.
+/// A TUN device. It ends with its network namespace.
 #[derive(Debug)]
 pub struct Tun(File);
 
-/// What the kernel may leave to the other end of a device.
+/// What the kernel leaves to the other end of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offload {
-    /// Nothing: whole packets with their checksums, as on a wire; for captures.
+    /// Nothing: whole packets with their checksums, as on a wire. Captures need this.
     None,
-    /// Checksums, which neither end computes: nothing on this wire flips bits. Packets have at most one MTU.
+    /// Checksums. Neither end computes them, because this wire corrupts no bits. Packets have at most one MTU.
     Checksums,
-    /// Checksums, and cutting TCP into segments: bundles of up to 64 KiB. Only where a path has no rate to cut them
-    /// by: there all segments of a bundle would arrive at the same instant anyway.
+    /// Checksums and segmentation: TCP comes in bundles of up to 64 KiB. Only for paths without a rate, where all
+    /// segments of a bundle would arrive at the same instant anyway.
     Segments,
 }
 
-/// A packet as a device takes and gives it.
+/// A packet as a device reads and writes it.
 #[derive(Debug, Clone, Default)]
 pub struct Frame {
-    /// The header, the packet, and what is left of the room for one.
+    /// The header, the packet, and unused room.
     bytes: Vec<u8>,
     length: usize,
 }
 
 impl Tun {
     /// Makes the device of `side` in the calling thread's network namespace and brings it up, with an address of
-    /// `ip`; connections across it are as `transport` says.
+    /// `ip` and the `transport` settings for connections across it.
     ///
     /// # Errors
     /// [`LabError`] when `/dev/net/tun` cannot be opened or the kernel refuses a setting.
@@ -67,8 +67,8 @@ impl Tun {
             offload.flags(),
             "setting TUN offloads",
         )?;
-        // Closing the descriptor of a device that persists does not wait for it to be taken apart: the
-        // kernel does that with the namespace, when no process waits (`drivers/net/tun.c`, `tun_detach`).
+        // Closing the descriptor of a persistent device does not wait for its removal. The kernel removes it with
+        // the namespace, when no process waits (`drivers/net/tun.c`, `tun_detach`).
         set_number(
             &file,
             libc::TUNSETPERSIST,
@@ -79,7 +79,7 @@ impl Tun {
         Ok(Self(file))
     }
 
-    /// Both ends of something that keeps the borders of what is written to it, as a device does.
+    /// Both ends of a channel that keeps packet borders, as a device does.
     #[cfg(test)]
     pub(crate) fn pair() -> (Self, Self) {
         use std::os::{fd::OwnedFd, unix::net::UnixDatagram};
@@ -91,7 +91,7 @@ impl Tun {
         (tun(one), tun(other))
     }
 
-    /// Reads a packet that waits, if one does.
+    /// Reads a packet if one waits.
     pub fn read(&self, frame: &mut Frame) -> bool {
         loop {
             match (&self.0).read(&mut frame.bytes) {
@@ -114,7 +114,7 @@ impl Tun {
         (&self.0).write(&frame.bytes[..frame.length]).map(drop)
     }
 
-    /// The same device once more.
+    /// A second handle of the same device.
     ///
     /// # Errors
     /// [`LabError`] when there is no descriptor left.
@@ -132,7 +132,7 @@ impl AsFd for Tun {
 }
 
 impl Offload {
-    /// Largest packet the kernel hands over, bytes.
+    /// Largest packet that the kernel hands over, bytes.
     pub fn largest_packet(self) -> usize {
         if self == Self::Segments { 65_536 } else { 1_500 }
     }
@@ -147,7 +147,7 @@ impl Offload {
 }
 
 impl Frame {
-    /// Room for a packet of at most so many bytes, to be read into.
+    /// An empty frame, with room for a packet of `largest_packet` bytes.
     pub fn with_room(largest_packet: usize) -> Self {
         Self {
             bytes: vec![0; HEADER_BYTES + largest_packet],
@@ -155,7 +155,7 @@ impl Frame {
         }
     }
 
-    /// A packet with its checksums in it.
+    /// A packet that contains its checksums.
     pub fn new(packet: &[u8]) -> Self {
         let bytes = [&[0; HEADER_BYTES], packet].concat();
         Self {
@@ -169,12 +169,12 @@ impl Frame {
         self.bytes.get(HEADER_BYTES..self.length).unwrap_or_default()
     }
 
-    /// The same, to be changed.
+    /// The packet, mutable.
     pub fn packet_mut(&mut self) -> &mut [u8] {
         self.bytes.get_mut(HEADER_BYTES..self.length).unwrap_or_default()
     }
 
-    /// Becomes a copy of another frame, in the memory that it has.
+    /// Copies another frame into this one, without a new allocation.
     pub fn copy_from(&mut self, other: &Self) {
         self.bytes.clear();
         self.bytes.extend_from_slice(&other.bytes[..other.length]);

@@ -1,11 +1,11 @@
-//! How a program asks for Fast Open, seen at its system calls: `connect`, `sendto`, `sendmsg` and `setsockopt`.
+//! Watches how a program asks for Fast Open, by its system calls: `connect`, `sendto`, `sendmsg` and `setsockopt`.
 //!
 //! The program runs under a seccomp filter that reports these calls to this process and then lets them go on
-//! (`seccomp_unotify(2)`, Linux 5.5), so it works for static programs, and needs neither `ptrace` nor a preloaded library.
-//! Children inherit the filter.
+//! (`seccomp_unotify(2)`, Linux 5.5). So it works for static programs, and needs neither `ptrace` nor a preloaded
+//! library. Children inherit the filter.
 //!
-//! What it cannot see: connections by `io_uring` (that a program sets one up is seen), calls of another architecture than
-//! this one's, and what a program under another supervisor's filter does: the kernel allows one listener.
+//! It cannot see connections by `io_uring` (only that a program sets one up), calls of another architecture than
+//! this one's, and what a program does under the filter of another supervisor: the kernel allows one listener.
 
 mod filter;
 mod task;
@@ -31,47 +31,47 @@ use self::task::{borrow, linkage, peer, program, read_memory, tls_libraries};
 use crate::LabError;
 use crate::net::option_bytes;
 
-/// What a program did that concerns the first flights of its connections.
+/// The calls of a program that concern the first flights of its connections.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Watched {
-    /// Why its calls could not be watched; `None` where they were.
+    /// Why its calls could not be watched; `None` if they were.
     pub blind: Option<String>,
-    /// Its TCP sockets that were to be connected, in that order.
+    /// The TCP sockets that it tried to connect, in order.
     pub sockets: Vec<Socket>,
-    /// Sockets that were to listen with Fast Open (`TCP_FASTOPEN`).
+    /// The sockets on which it set `TCP_FASTOPEN`, to listen with Fast Open.
     pub listeners: Vec<Listener>,
     /// Programs that set up `io_uring`, whose calls are not seen.
     pub io_uring: BTreeSet<String>,
 }
 
-/// A TCP socket of the program's.
+/// A TCP socket of a program.
 #[derive(Debug, Clone, Serialize)]
 pub struct Socket {
-    /// The kernel's number of it (`SO_COOKIE`).
+    /// The kernel's number for it (`SO_COOKIE`).
     #[serde(skip)]
     cookie: u64,
-    /// Whose it is: the name of the program's file.
+    /// The name of the program's file.
     pub program: String,
-    /// How that is linked; `None` where the file cannot be read.
+    /// How that file is linked; `None` if it cannot be read.
     pub linkage: Option<Linkage>,
-    /// Libraries for TLS in its memory, by their file names.
+    /// TLS libraries in the program's memory, by their file names.
     pub tls_libraries: BTreeSet<String>,
-    /// Where it was to connect to.
+    /// The address to connect to.
     pub destination: Option<SocketAddr>,
-    /// Its port, if it could be asked in time.
+    /// Its local port, if it could be read in time.
     pub port: Option<u16>,
-    /// How it asked for Fast Open; `None` where it did not.
+    /// How the program asked for Fast Open; `None` if it did not.
     pub asked: Option<Asked>,
-    /// Whether it asked when it was too late: connected already.
+    /// Whether it asked too late, after connecting.
     pub asked_late: bool,
 }
 
-/// A socket that was to listen with Fast Open.
+/// A socket that asked for Fast Open as a listener.
 #[derive(Debug, Clone, Serialize)]
 pub struct Listener {
     #[serde(skip)]
     cookie: u64,
-    /// Its port, if it could be asked in time.
+    /// Its port, if it could be read in time.
     pub port: Option<u16>,
 }
 
@@ -81,7 +81,7 @@ pub struct Listener {
 pub enum Linkage {
     /// Libraries can be preloaded into it.
     Dynamic,
-    /// It asks the kernel by itself, and loads no library.
+    /// It makes system calls by itself, and loads no library.
     Static,
 }
 
@@ -96,14 +96,14 @@ pub enum Asked {
     Flag,
 }
 
-/// A watch that is to be put on one program.
+/// A watch for a program that is not started yet.
 #[derive(Debug)]
 pub struct Watch {
     ours: OwnedFd,
     theirs: OwnedFd,
 }
 
-/// A watch on a program that runs.
+/// A watch on a running program.
 #[derive(Debug)]
 pub struct Watching {
     is_over: Arc<AtomicBool>,
@@ -119,7 +119,7 @@ const IPPROTO_MPTCP: i32 = 262;
 const SO_COOKIE: libc::c_int = 57;
 /// `TCP_CLOSE` (`net/tcp_states.h`).
 const CLOSED: u8 = 7;
-/// When a socket that is being connected is asked for its port.
+/// When the port of a connecting socket is read, after the call.
 const LOOKS: [Duration; 4] = [
     Duration::from_millis(1),
     Duration::from_millis(5),
@@ -128,7 +128,7 @@ const LOOKS: [Duration; 4] = [
 ];
 
 impl Watch {
-    /// One for a program that is not started yet.
+    /// A watch for a program that is not started yet.
     ///
     /// # Errors
     /// [`LabError`] when there is no descriptor left.
@@ -139,7 +139,7 @@ impl Watch {
         Ok(Self { ours, theirs })
     }
 
-    /// Puts it on what `command` starts, which begins whether or not it can be watched.
+    /// Installs the watch in the program that `command` starts. The program starts even if it cannot be watched.
     pub fn install(&self, command: &mut Command) {
         let (filter, theirs) = (filter(), self.theirs.as_raw_fd());
         // SAFETY: it makes system calls and touches nothing but its own stack; the filter was allocated before.
@@ -151,10 +151,10 @@ impl Watch {
         };
     }
 
-    /// Begins to watch; call once the program is started. It waits at its first call until then.
+    /// Begins to watch. Call it once the program is started, which waits at its first reported call until then.
     ///
     /// # Errors
-    /// [`LabError`] when there is no thread to be had.
+    /// [`LabError`] when no thread can be started.
     pub fn begin(self) -> Result<Watching, LabError> {
         drop(self.theirs);
         let is_over = Arc::new(AtomicBool::new(false));
@@ -182,7 +182,7 @@ impl Watch {
 }
 
 impl Watching {
-    /// What was seen; call once the program has ended.
+    /// The result. Call it once the program has ended.
     ///
     /// # Errors
     /// [`LabError`] when the thread has died.
@@ -204,7 +204,7 @@ impl Watching {
 struct Watcher {
     listener: OwnedFd,
     seen: Watched,
-    /// Sockets that are to be asked for their port: when, whose, and how often they were.
+    /// Sockets whose port must still be read.
     waiting: Vec<Waiting>,
 }
 
@@ -262,7 +262,7 @@ impl Watcher {
         };
         // SAFETY: the kernel reads one such structure. A caller that died meanwhile needs no answer.
         unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
-        // A call that cannot be read, of a program that dies, say, is none that reaches the wire.
+        // A call that cannot be read, such as one of a dying program, does not reach the wire.
         if let Some(cookie) = noted {
             self.waiting.push(Waiting {
                 due: Instant::now() + LOOKS[0],
@@ -274,7 +274,7 @@ impl Watcher {
         }
     }
 
-    /// Notes a call; the cookie of the socket that it connects.
+    /// Notes a call. Returns the cookie of the socket if it connects one.
     fn note(&mut self, call: &libc::seccomp_notif) -> Option<u64> {
         let (task, args) = (call.pid.cast_signed(), &call.data.args);
         let number = libc::c_long::from(call.data.nr);
@@ -293,7 +293,7 @@ impl Watcher {
         let is_set = number_of(&socket, libc::IPPROTO_TCP, TCP_FASTOPEN_CONNECT) == Some(1);
         let state =
             option_bytes::<8>(&socket, libc::IPPROTO_TCP, libc::TCP_INFO).map_or(CLOSED, |info| info[0]);
-        // Closed before the program goes on: it must not keep the socket open.
+        // Closed before the program continues: this copy must not keep the socket open.
         drop(socket);
         if number == libc::SYS_setsockopt && args[2] as libc::c_int == TCP_FASTOPEN {
             self.seen.listeners.push(Listener { cookie, port: None });
@@ -311,7 +311,7 @@ impl Watcher {
         let address = match number {
             libc::SYS_connect => Some((args[1], args[2])),
             libc::SYS_sendto => Some((args[4], args[5])),
-            // `struct msghdr`, or of `sendmmsg` the first, begins with the address and its length.
+            // `struct msghdr`, the first one for `sendmmsg`, begins with the address and its length.
             _ => read_memory::<16>(task, args[1]).map(|head| {
                 let word = |at: usize| std::array::from_fn(|byte| head[at + byte]);
                 (
@@ -331,7 +331,7 @@ impl Watcher {
         Some(cookie)
     }
 
-    /// The entry of a socket; a new one where it is seen for the first time.
+    /// The entry of a socket; a new one if it is seen for the first time.
     fn socket(&mut self, cookie: u64, task: libc::pid_t) -> &mut Socket {
         let sockets = &mut self.seen.sockets;
         let index = sockets.iter().position(|socket| socket.cookie == cookie);
@@ -351,7 +351,7 @@ impl Watcher {
         &mut sockets[index]
     }
 
-    /// Asks sockets for their ports that are due.
+    /// Reads the ports of the sockets that are due.
     fn look(&mut self) {
         let now = Instant::now();
         let (due, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
@@ -386,7 +386,7 @@ impl Watcher {
     }
 }
 
-/// The port that a socket was given; `None` before, and once the descriptor is another socket's.
+/// The port of a socket; `None` before it has one, and if the descriptor now belongs to another socket.
 fn port(waiting: &Waiting) -> Option<u16> {
     let socket = borrow(waiting.task, waiting.descriptor)?;
     let cookie = option_bytes(&socket, libc::SOL_SOCKET, SO_COOKIE).ok()?;

@@ -1,4 +1,4 @@
-//! The program `firstflight-lab` as its owner uses it: one job in, one JSON document out, no survivors.
+//! The program `firstflight-lab` from outside: one job in, one JSON document out, no process left.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::io::Write;
@@ -25,7 +25,7 @@ fn job() -> Value {
     })
 }
 
-/// Starts a lab and hands it `text`; its standard input stays open.
+/// Starts a lab and sends it `text`; its standard input stays open.
 fn start(command: &str, text: &str) -> Child {
     let mut lab = Command::new(PROGRAM)
         .arg(command)
@@ -34,12 +34,12 @@ fn start(command: &str, text: &str) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A lab that refuses at once may be gone already.
+    // A lab that refuses at once may have exited already.
     let _ = writeln!(lab.stdin.as_mut().unwrap(), "{text}");
     lab
 }
 
-/// The exit code and the one document of a lab that was asked `text`.
+/// The exit code and the answer of a lab for the job `text`.
 fn ask(command: &str, text: &str) -> (Option<i32>, Value) {
     let mut lab = start(command, text);
     let stdin = lab.stdin.take();
@@ -55,7 +55,7 @@ fn ask(command: &str, text: &str) -> (Option<i32>, Value) {
     (output.status.code(), document)
 }
 
-/// Whether labs can be built here; in CI they must.
+/// Whether labs work here; in CI they must.
 fn has_labs() -> bool {
     let possible = Command::new(PROGRAM)
         .arg("try-namespaces")
@@ -124,7 +124,8 @@ fn sparse_probes_all_come_back_and_say_what_the_relay_did_to_be_in_time() {
         (json!({"take_out_ms": -50.0}), 0.0, false),
     ] {
         job["timing"] = timing;
-        // On a busy machine the idle tasks that keep processors awake wait for their first turn.
+        // On a busy machine it takes a while until the idle tasks that keep processors awake run for the first
+        // time.
         let probes = if keeps { 50 } else { 5 };
         job["probes"] = probes.into();
         let (code, answer) = ask("calibrate", &job.to_string());
@@ -133,7 +134,7 @@ fn sparse_probes_all_come_back_and_say_what_the_relay_did_to_be_in_time() {
         assert_eq!(rtt["expected"], 20.0);
         assert_eq!(relay["taken_out_ms"], taken_out_ms);
         assert_eq!(relay["kept_awake"].as_u64().unwrap() > 0, keeps);
-        // A probe is never quicker than what is left of the delay.
+        // No probe is quicker than the remaining delay.
         assert!(rtt["min"].as_f64().unwrap() >= 20.0 - taken_out_ms, "{answer}");
     }
 }

@@ -1,4 +1,5 @@
-//! The lengths of TLS's messages in QUIC that the simulator counts with, held against the lab's client and servers.
+//! Compares the lengths of TLS messages in QUIC that the simulator assumes with those of the lab's client and
+//! servers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
@@ -13,11 +14,11 @@ use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::crypto::{ClientConfig, ServerConfig};
 use quinn_proto::transport_parameters::TransportParameters;
 
-/// Two signatures, each shorter or longer by two bytes.
+/// Tolerance: two signatures, each of which may vary by two bytes.
 const WOBBLE: usize = 4;
 const HEADER: usize = 4;
 
-/// The messages in what an end has written: their types and lengths.
+/// The messages that an end has written: types and lengths.
 fn messages(mut bytes: &[u8]) -> Vec<(u8, usize)> {
     let mut found = Vec::new();
     while let [kind, high, middle, low, ..] = *bytes {
@@ -36,7 +37,7 @@ fn total(found: &[(u8, usize)], kinds: &[u8]) -> usize {
         .sum()
 }
 
-/// A handshake between both.
+/// Runs a handshake between both ends.
 fn handshake(client: &Arc<QuicClientConfig>, server: &Arc<QuicServerConfig>, host: &str) -> (Lengths, bool) {
     let parameters = TransportParameters::read(Side::Server, &mut &[][..]).unwrap();
     let mut client = Arc::clone(client).start_session(1, host, &parameters).unwrap();
@@ -65,7 +66,7 @@ fn handshake(client: &Arc<QuicClientConfig>, server: &Arc<QuicServerConfig>, hos
     (lengths, client.early_data_accepted() == Some(true))
 }
 
-/// What one end has to write reaches the other.
+/// Passes what one end has written to the other.
 fn pass(
     from: &mut dyn quinn_proto::crypto::Session,
     to: &mut dyn quinn_proto::crypto::Session,

@@ -1,4 +1,4 @@
-//! The lengths of TLS's flights that the simulator counts with, held against the lab's client and servers.
+//! Compares the lengths of TLS flights that the simulator assumes with those of the lab's client and servers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::io::{Read, Write};
@@ -11,11 +11,11 @@ use firstflight_sim::{Flights, Session};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 
-/// Two signatures, each shorter or longer by two bytes.
+/// Tolerance: two signatures, each of which may vary by two bytes.
 const WOBBLE: u64 = 4;
 const PLAIN: usize = 1_000;
 
-/// A handshake between both, then one write of the server's and its goodbye.
+/// A handshake between both ends, then one write of the server's and its `close_notify`.
 struct Talk {
     client: ClientConnection,
     server: ServerConnection,
@@ -30,7 +30,7 @@ impl Talk {
         }
     }
 
-    /// What the client has to write reaches the server.
+    /// Passes what the client has written to the server.
     fn up(&mut self) -> Vec<u8> {
         let mut wire = Vec::new();
         while self.client.wants_write() {
@@ -44,7 +44,7 @@ impl Talk {
         wire
     }
 
-    /// What the server has to write reaches the client.
+    /// Passes what the server has written to the client.
     fn down(&mut self) -> Vec<u8> {
         let mut wire = Vec::new();
         while self.server.wants_write() {
@@ -69,7 +69,7 @@ impl Talk {
         let client_finished = self.up().len();
         let second = self.down().len();
         let (server_finished, tickets, client_finished) = match (version, server_hello) {
-            // Before its Finished the client changes its cipher.
+            // The client sends its ChangeCipherSpec before its Finished.
             (TlsVersion::V1_3, _) => (first.len() - server_hello, second, client_finished - 6),
             (TlsVersion::V1_2, 0) => (first.len(), 0, client_finished),
             (TlsVersion::V1_2, _) => (second, 0, client_finished),
@@ -91,7 +91,7 @@ impl Talk {
     }
 }
 
-/// The length of the message that signatures are in, and the other lengths.
+/// The length of the message that contains signatures, and the other lengths.
 fn split(flights: Flights, version: TlsVersion) -> (u64, Flights) {
     let mut rest = flights;
     let signed = match version {
@@ -177,7 +177,7 @@ fn early_data_is_as_long_as_the_simulator_says_whether_it_is_taken_or_not() {
         let (finished, tickets) = (talk.up().len() as u64, talk.down().len() as u64);
         assert_eq!(talk.client.is_early_data_accepted(), session == Session::Resumed);
         let counted = Flights::new(options, "a.test", session).with_early_data(session);
-        // The change of cipher goes before the data, or else before the Finished.
+        // The ChangeCipherSpec precedes the data, or else the Finished.
         let change = 6;
         let data = PLAIN as u64 + counted.record_overhead;
         let (with_hello, with_finished) = if early.is_some() {

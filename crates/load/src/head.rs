@@ -1,16 +1,16 @@
-//! Heads of HTTP/1.1 messages (RFC 9112) that are made up: as long as they were recorded, or as short as they can be.
+//! Synthesised heads of HTTP/1.1 messages (RFC 9112): as long as the recorded head, or as short as possible.
 //!
-//! The lab sends them, the simulator counts their bytes. A field [`PADDING`] brings them to the recorded size.
+//! The lab sends them; the simulator counts their bytes. The field [`PADDING`] brings a head to its recorded size.
 
 use firstflight_page::{Kind, Resource};
 use http::StatusCode;
 
 use crate::priority::{self, Priority};
 
-/// The field that makes a head longer.
+/// The header field that pads a head.
 pub const PADDING: &str = "p";
 
-/// The head of the request of `resource` to `authority`, with the empty line that ends it.
+/// The head of the request for `resource` at `authority`, with the empty line that ends it.
 pub fn request(resource: &Resource, authority: &str) -> String {
     let mut text = bare_request(resource, authority);
     let padding = request_padding_of(resource, text.len());
@@ -20,13 +20,13 @@ pub fn request(resource: &Resource, authority: &str) -> String {
     text + "\r\n"
 }
 
-/// How long the padding of such a request is, one that says its priority, or one that does not.
+/// Length of the padding of such a request, bytes. `priority`: the priority that the request states, if any.
 pub fn request_padding(resource: &Resource, authority: &str, priority: Option<Priority>) -> usize {
     let said = priority.map_or(0, |priority| field(priority::FIELD, priority.field().len()));
     request_padding_of(resource, bare_request(resource, authority).len() + said)
 }
 
-/// A request without padding and the line that ends it.
+/// A request without padding, and without the empty line that ends it.
 fn bare_request(resource: &Resource, authority: &str) -> String {
     let (method, target) = (&resource.method, resource.target());
     let mut text = format!("{method} {target} HTTP/1.1\r\nhost: {authority}\r\n");
@@ -44,20 +44,20 @@ fn request_padding_of(resource: &Resource, bare_bytes: usize) -> usize {
 /// The head of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
-    /// Its fields without those of the connection and the framing, and without padding.
+    /// Its fields, without those of the connection, the framing and the padding.
     pub fields: Vec<(&'static str, String)>,
-    /// How long the padding is.
+    /// Length of the padding, bytes.
     pub padding: usize,
-    /// All of it, as HTTP/1.1 writes it, bytes.
+    /// Size of the head in HTTP/1.1, bytes.
     pub bytes: u64,
 }
 
 impl Response {
-    /// The head of the response that `resource` gives, whose body has `body_bytes`. `location`: where it redirects to;
-    /// `keep_alive`: whether the connection outlives it.
+    /// The head of the response for `resource`, whose body has `body_bytes`. `location`: where it redirects to;
+    /// `keep_alive`: whether the connection stays open after it.
     #[must_use]
     pub fn new(resource: &Resource, location: Option<&str>, body_bytes: u64, keep_alive: bool) -> Self {
-        // What another origin may not read browsers stop reading; the recording does not say who could.
+        // Browsers stop reading a font or XHR that another origin may not read. The recording does not say who may.
         let shared = matches!(resource.kind, Kind::Font | Kind::Xhr).then_some("*");
         let fields: Vec<_> = [
             ("content-type", Some(resource.mime.as_str())),
@@ -88,17 +88,18 @@ impl Response {
     }
 }
 
-/// Whether a response has a body that is sent: one of this status (RFC 9110, section 6.4.1), to this method.
+/// Whether a request method is safe (RFC 9110, section 9.2.1). Of the safe methods only GET and HEAD are known
+/// here.
 pub fn is_safe(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }
 
-/// Whether a response has a body.
+/// Whether a response to this resource's request has a body (RFC 9110, section 6.4.1).
 pub fn has_body(resource: &Resource) -> bool {
     resource.method != "HEAD" && has_length(resource.status)
 }
 
-/// Whether a response of this status says how long it is (RFC 9110, section 8.6).
+/// Whether a response of this status has `Content-Length` (RFC 9110, section 8.6).
 pub fn has_length(status: u16) -> bool {
     status != 204 && status != 304
 }
@@ -111,7 +112,7 @@ fn reason(status: u16) -> &'static str {
         .unwrap_or("<none>")
 }
 
-/// Bytes of a field whose value has `value` bytes.
+/// Size of a header field whose value has `value` bytes, bytes.
 fn field(name: &str, value: usize) -> usize {
     name.len() + ": ".len() + value + "\r\n".len()
 }

@@ -1,10 +1,10 @@
-//! What a client of TLS says in the first bytes of its stream: its `ClientHello` (RFC 8446, section 4.1.2), and what goes
-//! with it.
+//! Reads the first bytes of a TLS client's stream: its `ClientHello` (RFC 8446, section 4.1.2), and early data
+//! behind it.
 
-/// X25519MLKEM768 among TLS's named groups.
+/// The named group X25519MLKEM768.
 pub const X25519_MLKEM768: u16 = 0x11ec;
 
-/// Types of records, a message and extensions.
+/// TLS content type, message type and extension types.
 const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
 const CLIENT_HELLO: u8 = 1;
@@ -13,11 +13,11 @@ const EARLY_DATA: u16 = 42;
 const VERSIONS: u16 = 43;
 const PSK_MODES: u16 = 45;
 const KEY_SHARE: u16 = 51;
-/// Version 1.3 as `supported_versions` has it.
+/// TLS 1.3 in `supported_versions`.
 const TLS13: [u8; 2] = [3, 4];
-/// Type and length of a message.
+/// Bytes of a handshake message's header: type and length.
 const HEADER: u32 = 4;
-/// A `ClientHello` ahead of its session identifier: its version and its random number.
+/// Bytes of a `ClientHello` before its session identifier: version and random.
 const FIXED: usize = 2 + 32;
 
 /// Whether a stream can begin with a `ClientHello`.
@@ -25,7 +25,7 @@ pub fn may_begin(stream: &[u8]) -> bool {
     stream.first().is_none_or(|first| *first == HANDSHAKE)
 }
 
-/// Whether a stream begins with a record of the handshake that ends behind `beginning`.
+/// Whether a stream begins with a handshake record that goes on beyond `beginning`.
 pub fn is_cut(beginning: &[u8]) -> bool {
     match beginning {
         [HANDSHAKE, _, _, high, low, rest @ ..] => {
@@ -35,7 +35,7 @@ pub fn is_cut(beginning: &[u8]) -> bool {
     }
 }
 
-/// What a `ClientHello` says.
+/// The contents of a `ClientHello`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -44,25 +44,25 @@ pub fn is_cut(beginning: &[u8]) -> bool {
 pub struct ClientHello {
     /// The groups of its key shares (section 4.2.8).
     pub key_shares: Vec<u16>,
-    /// Whether it offers a session of TLS 1.3 to be resumed (section 4.2.11).
+    /// Whether it offers to resume a session of TLS 1.3 (section 4.2.11).
     pub offers_session: bool,
     /// Whether it announces early data (section 4.2.10).
     pub offers_early_data: bool,
     /// Whether it offers TLS 1.3 (section 4.2.1).
     pub offers_tls13: bool,
-    /// Whether it can resume sessions of TLS 1.3: without modes of key exchange a server gives no ticket (section 4.2.9).
+    /// Whether it can resume TLS 1.3 sessions: a server sends no ticket without key exchange modes (section 4.2.9).
     pub can_resume: bool,
-    /// Its bytes, without the headers of records.
+    /// Its size without record headers, bytes.
     pub message_bytes: u32,
 }
 
 impl ClientHello {
-    /// Reads it; `None` where `stream` does not begin with a whole one.
+    /// Reads a `ClientHello`; `None` if `stream` does not begin with a whole one.
     pub fn read(stream: &[u8]) -> Option<Self> {
         Self::of_message(&handshake(stream))
     }
 
-    /// As [`Self::read`], of a message without records around it, as QUIC carries it (RFC 9001, section 4).
+    /// As [`Self::read`], for a message without records around it, as QUIC carries it (RFC 9001, section 4).
     pub fn of_message(message: &[u8]) -> Option<Self> {
         let (kind, rest) = message.split_first()?;
         if *kind != CLIENT_HELLO {
@@ -92,14 +92,14 @@ impl ClientHello {
         Some(hello)
     }
 
-    /// Whether it has a key share X25519MLKEM768.
+    /// Whether it has a key share for X25519MLKEM768.
     pub fn is_post_quantum(&self) -> bool {
         self.key_shares.contains(&X25519_MLKEM768)
     }
 }
 
-/// Bytes of records with application data in what a client sends before it hears from its server, as far as `stream`
-/// has them: in TLS 1.3 that is early data and nothing else.
+/// Bytes of application-data records in what a client sends before the server answers, as far as `stream` has them.
+/// In TLS 1.3 these can only be early data.
 pub fn early_data_bytes(stream: &[u8]) -> u32 {
     let mut bytes = 0;
     let mut rest = stream;
@@ -113,7 +113,7 @@ pub fn early_data_bytes(stream: &[u8]) -> u32 {
     bytes
 }
 
-/// Whether `supported_versions` has 1.3.
+/// Whether `supported_versions` lists TLS 1.3.
 fn offers_tls13(extension: &[u8]) -> bool {
     let versions = extension.get(1..).unwrap_or_default();
     versions.chunks_exact(2).any(|version| version == TLS13)
@@ -129,7 +129,7 @@ fn shares(extension: &[u8]) -> Option<Vec<u16>> {
     Some(groups)
 }
 
-/// What the handshake records at the start of a stream carry, as far as they are there.
+/// The content of the handshake records at the start of a stream, as far as it has arrived.
 fn handshake(stream: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
     let mut rest = stream;
@@ -141,7 +141,7 @@ fn handshake(stream: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Bytes that are read from the front.
+/// A cursor over bytes.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -155,13 +155,13 @@ impl<'a> Fields<'a> {
         self.skip(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
-    /// A field behind its length, which takes `width` bytes.
+    /// Reads a field with a length prefix of `width` bytes.
     fn field(&mut self, width: usize) -> Option<&'a [u8]> {
         let length = self.length(width)?;
         self.skip(length as usize)
     }
 
-    /// A length, which takes `width` bytes.
+    /// Reads a length of `width` bytes.
     fn length(&mut self, width: usize) -> Option<u32> {
         let bytes = self.skip(width)?;
         Some(
@@ -183,7 +183,7 @@ mod tests {
         [&length[4 - width..], field].concat()
     }
 
-    /// A `ClientHello` with these key shares and other extensions, in records of at most `record_bytes`.
+    /// A `ClientHello` with these key shares and further extensions, in records of at most `record_bytes`.
     fn hello(groups: &[u16], others: &[u16], record_bytes: usize) -> Vec<u8> {
         let share = |group: &u16| [&group.to_be_bytes()[..], &behind_its_length(2, &[7; 40])].concat();
         let shares: Vec<u8> = groups.iter().flat_map(share).collect();

@@ -1,4 +1,4 @@
-//! What is asked of either clock.
+//! The job that the lab and the simulator share: one load.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,52 +10,52 @@ use serde::Deserialize;
 
 use crate::{Cookies, EarlyRequests, HttpVersion, Mode, Priorities, TlsOptions, TlsVersion};
 
-/// One load, as far as both clocks agree on it. Their jobs hold it among keys of their own.
+/// The settings of one load that the lab and the simulator share. Each engine's job adds settings of its own.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Load {
-    /// Which origins of the page speak TLS.
+    /// Which origins of the page use TLS.
     #[serde(default)]
     pub scheme: Scheme,
-    /// How the built-in loader speaks it.
+    /// How the built-in loader uses TLS.
     #[serde(default)]
     pub tls: TlsOptions,
-    /// What the packets are those of.
+    /// The IP version of the packets.
     #[serde(default)]
     pub ip: IpVersion,
-    /// What the packets cross.
+    /// The path.
     pub path: PathConfig,
-    /// How far each origin is.
+    /// How the origins' round-trip times differ.
     #[serde(default)]
     pub origin_rtt: OriginRtt,
-    /// Whether the built-in loader waits for names as long as the recording did.
+    /// Whether the built-in loader waits for name lookups as long as the recording did.
     #[serde(default)]
     pub lookups: bool,
-    /// Whether servers send urgent responses first.
+    /// Whether requests state priorities, and servers follow them.
     #[serde(default)]
     pub priorities: Priorities,
     /// The transport mode.
     pub mode: Mode,
-    /// Which cookies the client has.
+    /// The cookie state of the client.
     pub cookies: Cookies,
-    /// Whether connections outlive a response.
+    /// Whether connections stay open after a response.
     #[serde(default = "yes")]
     pub keep_alive: bool,
-    /// When a load is given up, ms.
+    /// Timeout of the load, ms.
     #[serde(default = "two_minutes")]
     pub timeout_ms: u64,
-    /// When a request is given up, ms.
+    /// Timeout of a request, ms.
     #[serde(default = "half_a_minute")]
     pub request_timeout_ms: u64,
 }
 
-/// How far each origin is.
+/// How the origins' round-trip times differ.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OriginRtt {
-    /// All are as far as the path is long.
+    /// All origins have the path's round-trip time.
     #[default]
     Path,
-    /// The nearest one is; the others are farther by as much as in the recording.
+    /// The nearest origin has the path's round-trip time. The others are farther by as much as in the recording.
     Recorded,
 }
 
@@ -70,7 +70,7 @@ fn half_a_minute() -> u64 {
 }
 
 impl Load {
-    /// A load over `path` with its other keys left out.
+    /// A load over `path`, with defaults for its other settings.
     #[must_use]
     pub fn new(path: PathConfig, mode: Mode, cookies: Cookies) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Load {
         }
     }
 
-    /// What connections offer: HTTP/2 cannot close after every response.
+    /// What connections offer. Without keep-alive this is HTTP/1.1: HTTP/2 cannot close after every response.
     #[must_use]
     pub fn offer(&self) -> TlsOptions {
         let http = if self.keep_alive {
@@ -109,7 +109,7 @@ impl Load {
         }
     }
 
-    /// What servers do with requests that come as early data.
+    /// How servers treat requests in early data.
     #[must_use]
     pub fn early_requests(&self) -> EarlyRequests {
         match self.cookies {
@@ -119,7 +119,7 @@ impl Load {
         }
     }
 
-    /// What connections over TCP offer: where they stand in for QUIC's the client has no sessions for them.
+    /// What connections over TCP offer. In a QUIC mode they are fallbacks, for which the client has no sessions.
     #[must_use]
     pub fn offer_over_tcp(&self) -> TlsOptions {
         let offer = self.offer();
@@ -129,7 +129,7 @@ impl Load {
         }
     }
 
-    /// What a connection over TCP offers to one host, of which the recording tells this.
+    /// What a connection over TCP offers to a host. `host`: what the recording says of it.
     #[must_use]
     pub fn offer_to(&self, host: Option<&Host>) -> TlsOptions {
         let offer = self.offer_over_tcp();
@@ -150,15 +150,16 @@ impl Load {
         }
     }
 
-    /// Whether TLS takes two round trips with a host because it did in the recording: where the mode is no way to
-    /// speak TLS by itself.
+    /// Whether the load uses TLS 1.2 with a host because the recording did: only with [`HttpVersion::Recorded`],
+    /// and only in modes that do not choose the TLS handshake themselves.
     fn speaks_tls12_with(&self, host: Option<&Host>) -> bool {
         self.offer().http == HttpVersion::Recorded
             && !self.mode.is_secure()
             && host.is_some_and(|host| host.tls_trips == 2)
     }
 
-    /// The numbers of those hosts. `hosts`: what the recording tells of each, in order of first use.
+    /// The numbers of the hosts that use TLS 1.2 as recorded. `hosts`: what the recording says of each, in order of
+    /// first use.
     pub fn tls12_hosts<'a>(&self, hosts: impl IntoIterator<Item = Option<&'a Host>>) -> BTreeSet<usize> {
         let numbered = hosts.into_iter().enumerate();
         numbered
@@ -166,7 +167,7 @@ impl Load {
             .collect()
     }
 
-    /// How the built-in loader is set up.
+    /// Configuration of the built-in loader.
     #[must_use]
     pub fn config(&self) -> Config {
         Config {
@@ -189,8 +190,8 @@ impl Load {
         }
     }
 
-    /// The path with each host as far as it is. `farther_ms`: how much farther than the nearest it was when the page
-    /// was recorded, host by host in order of first use.
+    /// The path, with each host's round-trip time. `farther_ms`: how much farther than the nearest host each was
+    /// when the page was recorded, in order of first use.
     pub fn path_to_hosts(&self, farther_ms: impl IntoIterator<Item = f64>) -> Cow<'_, PathConfig> {
         match self.origin_rtt {
             OriginRtt::Path => Cow::Borrowed(&self.path),

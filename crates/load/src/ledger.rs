@@ -1,14 +1,14 @@
-//! The ledger of one connection: what crossed the wire, as an onlooker at the client's end sees it.
+//! The ledger of one connection: what an observer at the client's end sees on the wire.
 
 use firstflight_path::{Action, Direction, Ecn, Nanos, Protocol, TcpFlags};
 use serde::Serialize;
 
 use crate::quic::{self, PacketType};
 
-/// What the ledger reads in a TCP segment. Sequence numbers wrap.
+/// The fields of a TCP segment that the ledger reads. Sequence numbers wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Which way it goes.
+    /// Its direction.
     pub direction: Direction,
     /// Flags.
     pub flags: TcpFlags,
@@ -18,19 +18,19 @@ pub struct Segment {
     pub acknowledgment: u32,
     /// Payload, bytes.
     pub payload_bytes: u32,
-    /// The whole IP packet, bytes.
+    /// Size of the whole IP packet, bytes.
     pub packet_bytes: u32,
-    /// What its Fast Open option says.
+    /// Its Fast Open option.
     pub option: Cookie,
-    /// The cookie in it, as a number; 0 without one.
+    /// The cookie in the option, as a number; 0 without one.
     pub cookie: u128,
-    /// What it says of congestion.
+    /// Its ECN bits.
     pub ecn: EcnBits,
-    /// The window that it announces, as the header has it; of a SYN, bytes.
+    /// The window field of the header. In a SYN it is not scaled, so it is in bytes.
     pub window: u32,
 }
 
-/// What a segment says of congestion (RFC 3168).
+/// The ECN bits of a segment (RFC 3168).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EcnBits {
     /// In the IP header.
@@ -41,64 +41,64 @@ pub struct EcnBits {
     pub cwr: bool,
 }
 
-/// What a segment says about Fast Open.
+/// The Fast Open option of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cookie {
     /// No option.
     None,
-    /// An empty option: a cookie, please.
+    /// An empty option: a cookie request.
     Requested,
     /// An option with a cookie.
     Sent,
 }
 
-/// One connection as it crossed the wire.
+/// The ledger entry of one connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// TCP, or QUIC over UDP. The fields below about SYNs and segments do not apply to QUIC.
     pub protocol: Protocol,
-    /// First SYN, or first datagram.
+    /// When the first SYN, or the first datagram, was sent.
     pub opened: Nanos,
     /// Bytes of data in the first SYN.
     pub syn_payload_bytes: u32,
-    /// What the first SYN said about Fast Open.
+    /// The Fast Open option of the first SYN.
     pub cookie: Cookie,
     /// The cookie in it, as a number; 0 without one.
     pub sent_cookie: u128,
     /// The cookie that a SYN-ACK brought to the client; 0 without one.
     pub new_cookie: u128,
-    /// Whether the SYN-ACK acknowledged all data of the SYN (and there was some).
+    /// Whether the SYN had data and the SYN-ACK acknowledged all of it.
     pub syn_data_acked: bool,
     /// SYNs after the first.
     pub syn_retransmits: u32,
-    /// Segments with data (or a SYN-ACK) sent again, by either side.
+    /// Retransmitted segments with data, and retransmitted SYN-ACKs, of both sides.
     pub retransmits: u32,
     /// Bytes of IP packets that reached the client.
     pub bytes_down: u64,
     /// Bytes of IP packets the client sent.
     pub bytes_up: u64,
-    /// The first SYN-ACK, or the server's first datagram, reached the client.
+    /// When the first SYN-ACK, or the server's first datagram, reached the client.
     pub answered: Option<Nanos>,
-    /// A reset, or the second FIN.
+    /// When the connection was closed: by a reset, or by the second FIN.
     pub closed: Option<Nanos>,
-    /// The first thing that was done to one of its segments on purpose.
+    /// The first action of a rule or middlebox on one of its segments.
     pub interfered: Option<Action>,
-    /// The client's datagrams that the path dropped, by chance or in a queue.
+    /// The client's datagrams that the path dropped, at random or in a queue.
     pub lost_datagrams: u32,
     /// What was seen of ECN.
     pub ecn: EcnSeen,
-    /// What the server sent before it could hear of its arrival.
+    /// What the server sent before an acknowledgment could reach it.
     pub first_flight: FirstFlight,
-    /// Bytes of data that the client had sent when the server's first reached it; over UDP, of datagrams.
+    /// Bytes of data that the client had sent when the server's first data reached it; over UDP, of datagrams.
     pub opening_bytes: u32,
-    /// What its `ClientHello` says; `None` where it sent none.
+    /// Its `ClientHello`; `None` if it sent none.
     pub hello: Option<Hello>,
-    /// The server's first data has reached the client.
+    /// Whether the server's first data has reached the client.
     has_heard: bool,
     client_isn: u32,
     server_isn: Option<u32>,
-    /// The SYN had data that has not been sent again.
+    /// Whether the SYN had data that was not sent again yet.
     syn_data_sent_once: bool,
     syn_acks: u32,
     after_syn_ack: Option<Reply>,
@@ -107,28 +107,28 @@ pub struct Entry {
     fins: [bool; 2],
 }
 
-/// What a `ClientHello` says, and what goes with it.
+/// A `ClientHello`, and the early data behind it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hello {
-    /// It offers a session of TLS 1.3 to be resumed.
+    /// Whether it offers to resume a session of TLS 1.3.
     pub offers_session: bool,
-    /// It announces early data.
+    /// Whether it announces early data.
     pub offers_early_data: bool,
-    /// Bytes of records with early data that the client had sent when the server's first data reached it; over UDP, of
-    /// 0-RTT packets, which it may send until the handshake is done.
+    /// Bytes of records with early data that the client had sent when the server's first data reached it; over UDP,
+    /// of 0-RTT packets, which it may send until the handshake is done.
     pub early_data_bytes: u32,
 }
 
-/// What was seen of ECN on a connection.
+/// The ECN bits seen on a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EcnSeen {
-    /// The first SYN.
+    /// Of the first SYN.
     pub syn: EcnBits,
-    /// The first SYN-ACK, as its server sent it.
+    /// Of the first SYN-ACK, as its server sent it.
     pub syn_ack: Option<EcnBits>,
-    /// Segments of new data from the server that a queue could mark.
+    /// Segments of new data from the server with ECT or CE, which a queue could mark.
     pub capable: u32,
-    /// ... and that none could. Over QUIC all its datagrams count.
+    /// Segments of new data from the server without ECT. Over QUIC all its datagrams count.
     pub incapable: u32,
 }
 
@@ -141,25 +141,26 @@ impl EcnSeen {
     }
 }
 
-/// The longest packet that links carry.
+/// The longest IP packet that links carry, bytes.
 const MTU: u32 = 1_500;
-/// A sender that was silent for this long, ns, is no longer in the middle of writing a burst.
+/// After a pause this long, ns, a sender is no longer in the middle of writing a burst.
 const STILL: Nanos = 5_000_000;
 
-/// What the server sends before it can hear of its arrival: an initial window at most (RFC 6928).
+/// The server's first flight: what it sends before an acknowledgment can reach it, at most an initial window (RFC
+/// 6928).
 ///
-/// It ends when the client has received some of it and sends its next segment. So all of it left before any
-/// acknowledgment of it, and what leaves while that is on its way is not counted.
+/// It ends when the client, having received some of it, sends its next segment. So all counted segments left before
+/// any acknowledgment. Segments that leave while that one is on its way are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FirstFlight {
     /// Segments of new data.
     pub segments: u32,
-    /// ... and those that may be loss probes, which may go beyond the window (RFC 8985, section 7.3): they came alone
-    /// and after a pause.
+    /// Segments of new data that came alone and after a pause. They may be loss probes, which may exceed the window
+    /// (RFC 8985, section 7.3).
     pub probes: u32,
-    /// Whether the server had more to send, and sent it only once the client had answered.
+    /// Whether the server had more data, but sent it only after the client had answered.
     pub is_held: bool,
-    /// Bytes that the client's SYN left room for.
+    /// The window that the client's SYN announced, bytes.
     pub window: u32,
     stage: Stage,
     last: Nanos,
@@ -168,22 +169,22 @@ pub struct FirstFlight {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Stage {
-    /// None of it has reached the client.
+    /// Nothing of it has reached the client.
     #[default]
     Sending,
-    /// Some of it has, and the client has not answered.
+    /// Some of it has reached the client, and the client has not answered.
     Arriving,
-    /// The client has answered. The server had sent nothing for a while; what it sent last was a full segment.
+    /// The client has answered. Before that the server had paused, and its last segment was full.
     Still,
     Over,
 }
 
 impl FirstFlight {
-    /// `header_bytes`: what the packet has besides its payload, and each segment that it is cut into.
+    /// `header_bytes`: header bytes of the packet, and of each segment that it is cut into.
     fn sent(&mut self, now: Nanos, payload_bytes: u32, header_bytes: u32) {
         match self.stage {
             Stage::Sending | Stage::Arriving => {
-                // A bundle is cut into segments on the path. Where they are shorter than that, there are more.
+                // The path cuts a GSO bundle into segments. Segments shorter than this would be more in number.
                 let full = MTU - header_bytes;
                 let segments = payload_bytes.div_ceil(full);
                 let may_probe = self.segments > 0 && segments == 1 && now >= self.last + STILL;
@@ -210,7 +211,8 @@ impl FirstFlight {
         }
     }
 
-    /// The client sends something. A request of its own, or a loss, may be why the server goes on.
+    /// The client sends a segment. If it is a new request, or after a loss, it may itself be why the server goes
+    /// on.
     fn answered(&mut self, now: Nanos, payload_bytes: u32, is_disturbed: bool) {
         let is_still = self.ends_full && now >= self.last + STILL;
         self.stage = match self.stage {
@@ -223,12 +225,12 @@ impl FirstFlight {
     }
 }
 
-/// The client's first word after its SYNs.
+/// The client's first segment after its SYNs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reply {
-    /// An acknowledgment.
+    /// An acknowledgment: its socket is open.
     Socket,
-    /// A reset without one: there is no socket any more (RFC 9293, section 3.10.7.1).
+    /// A reset without ACK: its socket is closed (RFC 9293, section 3.10.7.1).
     NoSocket,
 }
 
@@ -243,7 +245,7 @@ impl Reply {
 }
 
 impl Entry {
-    /// The entry that the client's first SYN opens: it is still to be [sent](Self::sent).
+    /// The entry for the client's first SYN. The SYN itself must still be passed to [`sent`](Self::sent).
     pub fn new(now: Nanos, syn: &Segment) -> Self {
         Self {
             protocol: Protocol::Tcp,
@@ -282,7 +284,8 @@ impl Entry {
         }
     }
 
-    /// The entry that the client's first datagram opens: it is still to be [sent](Self::datagram_sent).
+    /// The entry for the client's first datagram, which must still be passed to
+    /// [`datagram_sent`](Self::datagram_sent).
     pub fn over_udp(now: Nanos) -> Self {
         let no_syn = Segment {
             direction: Direction::Up,
@@ -302,7 +305,7 @@ impl Entry {
         }
     }
 
-    /// A datagram enters the path, in an IP packet of `packet_bytes` whose header says `ecn`.
+    /// A datagram enters the path, in an IP packet of `packet_bytes` with the ECN field `ecn`.
     pub fn datagram_sent(&mut self, direction: Direction, packet_bytes: u32, payload: &[u8], ecn: Ecn) {
         if direction == Direction::Down {
             return self.ecn.count(ecn);
@@ -320,7 +323,7 @@ impl Entry {
         hello.offers_early_data |= early > 0;
     }
 
-    /// The path dropped a datagram that was [sent](Self::datagram_sent) in this direction.
+    /// The path dropped a datagram that was passed to [`datagram_sent`](Self::datagram_sent) in this direction.
     pub fn datagram_dropped(&mut self, direction: Direction) {
         self.lost_datagrams += u32::from(direction == Direction::Up);
     }
@@ -332,7 +335,7 @@ impl Entry {
         self.has_heard = true;
     }
 
-    /// The first sequence numbers of the client and, once it has answered, of the server.
+    /// The initial sequence numbers of the client and, after its SYN-ACK, of the server.
     #[inline]
     pub fn isns(&self) -> (u32, Option<u32>) {
         (self.client_isn, self.server_isn)
@@ -343,19 +346,19 @@ impl Entry {
         self.has_heard
     }
 
-    /// Whether the SYN carried data. Linux sends none with a request for a cookie; a variant of it may.
+    /// Whether the SYN carried data. Linux sends none with a cookie request; another stack may.
     #[inline]
     pub fn offered(&self) -> bool {
         self.syn_payload_bytes > 0
     }
 
-    /// Whether the server took the SYN's data.
+    /// Whether the server accepted the SYN's data.
     #[inline]
     pub fn accepted(&self) -> bool {
         self.offered() && self.syn_data_acked
     }
 
-    /// Whether the client had hung up before the SYN-ACK came.
+    /// Whether the client had closed its socket before the SYN-ACK came.
     pub fn deserted(&self) -> bool {
         self.after_syn_ack == Some(Reply::NoSocket)
     }
@@ -392,7 +395,7 @@ impl Entry {
                 self.syn_acks += 1;
                 self.ecn.syn_ack.get_or_insert(segment.ecn);
                 self.retransmits += u32::from(self.syn_acks > 1);
-                // A server that answers early has data behind a SYN-ACK that it sends again.
+                // A server that answers early has sent data behind the SYN-ACK before it sends the SYN-ACK again.
                 if self.server_isn.replace(segment.sequence) != Some(segment.sequence) {
                     self.next[1] = Some(segment.sequence.wrapping_add(1));
                 }
@@ -403,14 +406,14 @@ impl Entry {
         self.follow(now, segment);
     }
 
-    /// Data below the highest sequence number seen has been sent before.
+    /// Counts data below the highest sequence number seen as a retransmission.
     #[inline]
     fn follow(&mut self, now: Nanos, segment: &Segment) {
         let side = side(segment);
         let length = segment.payload_bytes + u32::from(segment.flags.syn) + u32::from(segment.flags.fin);
         let end = segment.sequence.wrapping_add(length);
-        // Fast Open: data of the SYN that the server did not take is sent again with the handshake's end
-        // (RFC 7413, section 4.2.1). That is no loss; once more is.
+        // Fast Open: the client sends SYN data that the server did not accept again with the handshake's last
+        // segment (RFC 7413, section 4.2.1). The first such copy is no loss; a second one is.
         let refused_syn_data = segment.direction == Direction::Up
             && segment.payload_bytes > 0
             && segment.sequence == self.client_isn.wrapping_add(1)
@@ -475,20 +478,20 @@ fn side(segment: &Segment) -> usize {
     usize::from(segment.direction == Direction::Down)
 }
 
-/// What the ledger counted of a load.
+/// Counts over all connections of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
     /// Connections.
     pub connections: u64,
-    /// SYNs that asked for a cookie.
+    /// SYNs with a cookie request.
     pub asked: u64,
     /// SYNs with data.
     pub offered: u64,
-    /// ... whose data was acknowledged.
+    /// SYNs whose data was acknowledged.
     pub accepted: u64,
-    /// Connections that were given a cookie.
+    /// Connections whose client received a cookie.
     pub given: u64,
-    /// Connections to whose segments the path did something on purpose.
+    /// Connections on which a rule or middlebox acted.
     pub interfered: u64,
 }
 

@@ -1,8 +1,9 @@
-//! What a load is, on either clock: what is asked, what its messages look like, what crossed the wire, what must have,
-//! and the rows of its record.
+//! A load on either clock: its job, its messages, what crossed the wire, what must cross it, and the rows of its
+//! record.
 //!
-//! The lab (`crates/lab`, the real clock) and the simulator (`crates/sim`, the virtual one) both build on it, so that a
-//! measured and a simulated load can only differ in the transport. No I/O, no clock: time is an argument.
+//! The lab (`crates/lab`, the real clock) and the simulator (`crates/sim`, the virtual one) both build on this
+//! crate. So a measured and a simulated load can only differ in the transport. No I/O, no clock: time is an
+//! argument.
 #![forbid(unsafe_code)]
 
 pub mod head;

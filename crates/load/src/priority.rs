@@ -1,40 +1,41 @@
-//! How urgent requests are (RFC 9218): what a browser says of each, and the order in which a server heeds it.
+//! Priorities of requests (RFC 9218): what a browser states, and the order in which a server sends responses.
 //!
-//! Left out: that a browser changes its mind, in `PRIORITY_UPDATE` frames, and servers that have an opinion of their own.
+//! Left out: `PRIORITY_UPDATE` frames, with which a browser changes a priority, and servers with priorities of
+//! their own.
 
 use firstflight_page::{Kind, Resource};
 use serde::Deserialize;
 
-/// The field of a request that says it.
+/// The request header field with the priority.
 pub const FIELD: &str = "priority";
 
-/// Whether requests over HTTP/2 and HTTP/3 say how urgent they are, and servers heed it.
+/// Whether requests over HTTP/2 and HTTP/3 state a priority, and servers follow it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Priorities {
-    /// They do not, and servers send a part of each response in turn.
+    /// They state none, and servers send a part of each response in turn.
     #[default]
     None,
-    /// They do.
+    /// They state it as in RFC 9218.
     Rfc9218,
 }
 
 impl Priorities {
-    /// What the request of `resource` says.
+    /// The priority that the request for `resource` states.
     #[must_use]
     pub fn of(self, resource: &Resource) -> Option<Priority> {
         (self == Self::Rfc9218).then(|| Priority::of(resource.kind))
     }
 }
 
-/// How urgent a response is, and whether a part of it is of use. The smaller one goes first.
+/// Urgency of a response, and whether the client can use a part of it. The smaller value goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority {
     urgency: u8,
     is_incremental: bool,
 }
 
-/// Without the field (section 4).
+/// The priority of a request without the field (section 4).
 impl Default for Priority {
     fn default() -> Self {
         Self {
@@ -45,20 +46,20 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// That of all responses where the client states none or the server ignores it: they take turns.
+    /// The priority of all responses if the client states none or the server ignores it: they take turns.
     pub const EQUAL: Self = Self {
         urgency: 3,
         is_incremental: true,
     };
-    /// The least urgent (section 4.1).
+    /// The lowest urgency (section 4.1).
     const LEAST: u8 = 7;
 
-    /// What Chromium says of a request for such a resource.
+    /// The priority that Chromium states for a resource of this kind.
     ///
     /// After its `TypeToPriority` and `ShouldLoadIncremental`
     /// (`third_party/blink/renderer/platform/loader/fetch/resource_fetcher.cc`) and
-    /// `ConvertRequestPriorityToQuicPriority` (`net/quic/quic_http_utils.cc`). Left out is what it knows of single
-    /// resources: images in view, scripts that do not hold the parser, `fetchpriority`.
+    /// `ConvertRequestPriorityToQuicPriority` (`net/quic/quic_http_utils.cc`). Left out is what Chromium knows of
+    /// single resources: images in view, scripts that do not block the parser, `fetchpriority`.
     #[must_use]
     pub fn of(kind: Kind) -> Self {
         let (urgency, is_incremental) = match kind {
@@ -80,13 +81,14 @@ impl Priority {
         self.urgency
     }
 
-    /// Whether responses that are as urgent share what there is; the others go one after another.
+    /// Whether the response shares the connection with others of the same urgency; otherwise they go one after
+    /// another.
     #[must_use]
     pub fn is_incremental(self) -> bool {
         self.is_incremental
     }
 
-    /// The value of the field, without what is so by default.
+    /// The value of the field, without parameters that have their default value.
     #[must_use]
     pub fn field(self) -> &'static str {
         const FIELDS: [[&str; 2]; 8] = [
@@ -102,7 +104,7 @@ impl Priority {
         FIELDS[usize::from(self.urgency)][usize::from(self.is_incremental)]
     }
 
-    /// Reads the value of the field, a dictionary (RFC 9651, section 3.2). What it does not know it passes over.
+    /// Parses the value of the field, a dictionary (RFC 9651, section 3.2). Unknown members are ignored.
     #[must_use]
     pub fn parse(field: &str) -> Self {
         let mut priority = Self::default();
@@ -123,10 +125,9 @@ impl Priority {
     }
 }
 
-/// Whose turn it is among responses that stand in line: the place of the most urgent, of several the first. `None` where
-/// none waits.
+/// The index of the response to send next: the first among the most urgent. `None` if none waits.
 ///
-/// A response of which a part was sent goes back to its place, or to the end of the line if it is incremental.
+/// After a part of a response was sent, the caller puts it back at its place, or at the end if it is incremental.
 pub fn next<U: Ord>(line: impl IntoIterator<Item = U>) -> Option<usize> {
     let numbered = line.into_iter().enumerate();
     numbered

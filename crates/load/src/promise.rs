@@ -1,9 +1,9 @@
-//! What a treatment promises of every connection, and what breaks it.
+//! What a treatment promises of every connection, and how a connection can break it.
 //!
-//! On a path that loses and changes nothing each cookie state decides what a connection's SYN carries, whether the server
-//! takes the data, and whether it gives out a new cookie (RFC 7413, section 4.2; in Linux `tcp_try_fastopen` and
-//! `tcp_rcv_fastopen_synack`). Cookies are told apart by their bytes: one that the client was not given during the load is
-//! one of priming.
+//! On a path that loses and changes nothing, the cookie state decides what a connection's SYN carries, whether the
+//! server accepts the data, and whether it sends a new cookie (RFC 7413, section 4.2; in Linux `tcp_try_fastopen`
+//! and `tcp_rcv_fastopen_synack`). Cookies are compared by their bytes. A cookie that the client did not receive
+//! during the load must come from priming.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,99 +14,99 @@ use serde::Serialize;
 use crate::ledger::{Cookie, EcnSeen, Entry, FirstFlight};
 use crate::{Cookies, Load, TlsVersion};
 
-/// How late the lab's relay may read a SYN that was sent before the client had a cookie, ns.
+/// A SYN that the client sent before it had a cookie may reach the lab's relay this much later, ns.
 const GRACE: Nanos = 50_000_000;
 
-/// A connection: its host's number, and what crossed the wire.
+/// A connection: its host's number, and its ledger entry.
 pub type Connection<'a> = (usize, &'a Entry);
 
 /// What a load promises of every connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Promise {
-    /// Of its SYN.
+    /// The promise about its SYN.
     pub fast_open: FastOpen,
-    /// Whether both ends use ECN (RFC 3168); nothing is promised without.
+    /// Whether both ends use ECN (RFC 3168); `None` promises nothing.
     pub ecn: Option<bool>,
-    /// Segments that a server may send before it hears of them (RFC 6928); nothing is promised without.
+    /// The server's initial window, segments (RFC 6928); `None` promises nothing.
     pub initial_window: Option<u32>,
-    /// Congestion control of the servers' sockets; nothing is promised without.
+    /// Congestion control of the servers' sockets; `None` promises nothing.
     pub congestion_control: Option<String>,
-    /// Whether a `ClientHello` offers the key share X25519MLKEM768; nothing is promised without.
+    /// Whether a `ClientHello` has a key share for X25519MLKEM768; `None` promises nothing.
     pub post_quantum: Option<bool>,
-    /// Of TLS; nothing is promised without.
+    /// The promise about TLS; `None` promises nothing.
     pub tls: Option<TlsPromise>,
-    /// Numbers of the hosts with which it is TLS 1.2 all the same, because it was in the recording.
+    /// Numbers of the hosts that use TLS 1.2 because the recording did, whatever `tls` says.
     pub tls12_hosts: BTreeSet<usize>,
-    /// Whether https origins are spoken to over QUIC; nothing is promised without.
+    /// Whether https origins use QUIC; `None` promises nothing.
     pub quic: Option<bool>,
 }
 
-/// What a load promises of every connection with TLS.
+/// What a load promises of every TLS connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TlsPromise {
     /// The version.
     pub version: TlsVersion,
-    /// Whether the client has sessions to resume when the load begins, and which: those that `cookies` names.
+    /// The cookie state, with its seed, if the client has sessions to resume when the load begins.
     pub sessions: Option<(Cookies, u64)>,
-    /// Whether safe requests go with the `ClientHello`.
+    /// Whether safe requests are sent as early data.
     pub early_data: bool,
-    /// Whether the path may lose what a client sends early: over QUIC it then goes again as other data.
+    /// Whether the path may lose early data. QUIC then sends it again in other packets.
     pub may_lose: bool,
-    /// What carries it. A connection over TCP that stands in for QUIC is held to the version alone.
+    /// The transport. A TCP connection that replaces QUIC must only have the right version.
     pub over: Protocol,
 }
 
-/// What a server's end of a connection tells.
+/// What the server's end of a connection reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Server {
-    /// The congestion control of its socket; `None` if it could not be asked.
+    /// The congestion control of its socket; `None` if the socket could not be asked.
     pub congestion_control: Option<String>,
-    /// Whether the `ClientHello` that came to it offers the key share X25519MLKEM768; `None` where none came.
+    /// Whether the `ClientHello` it received has a key share for X25519MLKEM768; `None` if it received none.
     pub post_quantum: Option<bool>,
-    /// Its TLS; `None` where no `ClientHello` was answered.
+    /// Its TLS; `None` if it answered no `ClientHello`.
     pub tls: Option<Secured>,
 }
 
-/// What the client's end of a connection tells.
+/// What the client's end of a connection reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Client {
-    /// Its TLS; `None` where no handshake was done, and of a program that cannot be asked.
+    /// Its TLS; `None` if no handshake was done, or the program cannot be asked.
     pub tls: Option<Secured>,
-    /// Whether its first request may go with the `ClientHello`: it is safe (RFC 9110, section 9.2.1), and short enough.
-    /// `None` where no request was sent, or it is not known.
+    /// Whether its first request may be early data: the method is safe (RFC 9110, section 9.2.1), and the request
+    /// short enough. `None` if no request was sent, or that is unknown.
     pub may_be_early: Option<bool>,
 }
 
-/// What one end tells of its TLS.
+/// What one end reports of its TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Secured {
     /// The version.
     pub version: TlsVersion,
     /// Whether it resumed a session.
     pub is_resumed: bool,
-    /// What became of early data.
+    /// The state of its early data.
     pub early_data: EarlyData,
 }
 
-/// What became of data that a client sent with its `ClientHello`.
+/// What happened to early data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EarlyData {
     /// There was none.
     #[default]
     None,
-    /// It was sent, and nothing is known of its fate.
+    /// It was sent, and the outcome is unknown.
     Sent,
-    /// The server took it.
+    /// The server accepted it.
     Accepted,
-    /// The server did not, or would not have: the client sends again what it sent.
+    /// The server rejected it, or would have: the client sends it again.
     Rejected,
 }
 
-/// A server whose application writes as fast as it can sends so many segments at once, if the window lets it: its
-/// send buffer has room for half as many again (`tcp_sndbuf_expand` in Linux).
+/// A server whose application writes as fast as it can sends at least this many segments at once, if the window
+/// allows: its send buffer has room for half as many again (`tcp_sndbuf_expand` in Linux).
 const SURELY_WRITTEN: u32 = 20;
-/// Bytes that a segment takes of the client's window at most.
+/// The most that a segment takes of the client's window, bytes.
 const SEGMENT_BYTES: u32 = 1_460;
 
 /// What the treatment promises of every SYN.
@@ -114,33 +114,33 @@ const SEGMENT_BYTES: u32 = 1_460;
 pub enum FastOpen {
     /// `tcp`: no SYN carries the option or data.
     Never,
-    /// `tfo` on a path that loses and changes nothing: what follows from the cookies.
+    /// `tfo` on a path that loses and changes nothing: the SYN follows from the cookies.
     Cookies {
         /// The cookie state.
         cookies: Cookies,
-        /// Seed of the share of hosts that have a cookie.
+        /// Seed that decides which hosts have a cookie, if only a share of them has.
         seed: u64,
     },
-    /// `tfo` otherwise: the witnesses must agree, whatever they saw.
+    /// `tfo` on any other path: the witnesses must agree, whatever they saw.
     Agreement,
 }
 
 /// How a connection breaks its load's promise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Breach {
-    /// Its SYN, or what came of it.
+    /// Its SYN, or the outcome of its SYN.
     #[error("{0}")]
     FastOpen(&'static str),
     /// The SYN did not ask for ECN.
     #[error("its SYN did not ask for ECN")]
     EcnNotAsked,
-    /// The SYN-ACK did not agree to it.
+    /// The SYN-ACK did not agree to ECN.
     #[error("its SYN-ACK did not agree to ECN")]
     EcnNotAgreed,
-    /// The server sent data that no queue could mark.
+    /// The server sent this many segments that no queue could mark.
     #[error("{} of the server's new data could not be marked, though both ends use ECN", plural(*.0, "packet"))]
     EcnNotUsed(u32),
-    /// ECN where none was asked for.
+    /// It used ECN in a load without ECN.
     #[error("it used ECN in a load without")]
     EcnUsed,
     /// The server sent more than its initial window.
@@ -151,7 +151,7 @@ pub enum Breach {
         /// The initial window, segments.
         asked: u32,
     },
-    /// The server waited though its initial window was not used up.
+    /// The server waited before its initial window was used up.
     #[error("its server waited after {}, with an initial window of {asked}", plural(*.sent, "segment"))]
     WindowUnused {
         /// Segments.
@@ -162,27 +162,27 @@ pub enum Breach {
     /// The server's socket has another congestion control.
     #[error("its server's socket has congestion control {seen}, not {asked}")]
     CongestionControl {
-        /// As the kernel calls it.
+        /// The kernel's name for it.
         seen: String,
-        /// As it was asked for.
+        /// The one the job asked for.
         asked: String,
     },
-    /// The `ClientHello` has no key share that it should have.
+    /// The `ClientHello` lacks a key share that it should have.
     #[error("its ClientHello offers no key share X25519MLKEM768")]
     NoPostQuantum,
     /// The `ClientHello` has a key share that it should not have.
     #[error("its ClientHello offers the key share X25519MLKEM768 in a load without")]
     PostQuantum,
-    /// The server sent data, and its socket could not be asked.
+    /// The server sent data, but its socket could not be asked.
     #[error("its server's socket could not be asked")]
     ServerUnasked,
     /// Its TLS, or its early data.
     #[error("{0}")]
     Tls(&'static str),
-    /// It has TLS and crossed TCP in a load with QUIC.
+    /// It has TLS and used TCP in a load with QUIC.
     #[error("it spoke TLS over TCP in a load with QUIC")]
     NotQuic,
-    /// It crossed UDP in a load without QUIC.
+    /// It used UDP in a load without QUIC.
     #[error("it spoke QUIC in a load without")]
     Quic,
 }
@@ -193,7 +193,7 @@ fn plural(count: u32, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
-/// Every cookie that the client was given, and when.
+/// Every cookie that the client received, and when.
 #[derive(Debug, Default)]
 pub struct Given {
     cookies: HashMap<(usize, u128), Nanos>,
@@ -221,7 +221,7 @@ impl Given {
         self.cookies.contains_key(&(host, entry.sent_cookie))
     }
 
-    /// Whether the client had been given one of this host's cookies, some time before it opened the connection.
+    /// Whether the client had one of this host's cookies for some time before it opened the connection.
     fn long_before(&self, (host, entry): Connection<'_>) -> bool {
         let first = self.first.get(&host);
         first.is_some_and(|at| at + GRACE < entry.opened)
@@ -229,7 +229,7 @@ impl Given {
 }
 
 impl Load {
-    /// What its treatment promises.
+    /// What the load's treatment promises.
     #[must_use]
     pub fn promise(&self) -> Promise {
         Promise {
@@ -257,7 +257,7 @@ impl Load {
                     Protocol::Tcp
                 },
             }),
-            // What does not get through over QUIC goes over TCP.
+            // What does not get through over QUIC uses TCP.
             quic: match self.mode.is_quic() {
                 true if self.path.may_interfere() => None,
                 is_quic => Some(is_quic),
@@ -267,7 +267,7 @@ impl Load {
 }
 
 impl From<FastOpen> for Promise {
-    /// A promise of nothing else.
+    /// A promise about Fast Open alone.
     fn from(fast_open: FastOpen) -> Self {
         Self {
             fast_open,
@@ -283,7 +283,7 @@ impl From<FastOpen> for Promise {
 }
 
 impl Promise {
-    /// How a connection breaks it, the first way there is.
+    /// The first promise that a connection breaks on the wire.
     pub fn broken_by(&self, connection: Connection<'_>, given: &Given) -> Option<Breach> {
         let (_, entry) = connection;
         let fast_open = self.fast_open.broken_by(connection, given);
@@ -296,7 +296,7 @@ impl Promise {
             })
     }
 
-    /// How a connection breaks it, by what its two ends tell; `None` where no server accepted it.
+    /// The first promise that a connection breaks by what its two ends report; `None` if no server accepted it.
     pub fn broken_by_ends(
         &self,
         connection: Connection<'_>,
@@ -351,8 +351,8 @@ impl Promise {
 }
 
 impl TlsPromise {
-    /// What is wrong with a connection whose server has answered its `ClientHello`: with what the wire, the server and the client
-    /// say of it, each against the others, and against the promise.
+    /// Compares what the wire, the server and the client say of TLS with each other, and with the promise. For a
+    /// connection whose server has answered its `ClientHello`.
     fn broken_by(
         self,
         (host, entry): Connection<'_>,
@@ -361,7 +361,7 @@ impl TlsPromise {
     ) -> Option<&'static str> {
         let early_bytes = entry.hello.map_or(0, |hello| hello.early_data_bytes);
         let was_early = early_bytes > 0;
-        // What was lost of 0-RTT packets goes again in others: the server has then seen none.
+        // QUIC sends the data of lost 0-RTT packets again in other packets. The server then reports no early data.
         let may_be_lost = self.may_lose || entry.lost_datagrams > 0;
         let was_lost = entry.protocol == Protocol::Udp && may_be_lost && server.early_data == EarlyData::None;
         let of_client = |client: Secured| match client.early_data {
@@ -401,12 +401,12 @@ impl TlsPromise {
         let state = self.sessions.map(|(cookies, seed)| cookies.of_host(host, seed));
         let is_demanded = self.early_data && state != Some(Cookies::NoEarlyData);
         match state {
-            // What the client is given during the load is known to the server.
+            // The server knows every session that the client receives during the load.
             Some(Cookies::Cold | Cookies::Expired) => {
                 let offers = entry.hello.is_some_and(|hello| hello.offers_session);
                 (offers && !server.is_resumed).then_some("it offered a session that it should not have")
             }
-            // Its first sessions are unknown to the server; later ones are not.
+            // The server does not know the client's first sessions; it knows later ones.
             Some(Cookies::Stale) => (server.early_data == EarlyData::Accepted && !server.is_resumed)
                 .then_some("its server took early data without a session"),
             Some(_) if !server.is_resumed => Some("it resumed no session"),
@@ -427,9 +427,9 @@ impl TlsPromise {
     }
 }
 
-/// What is wrong with a connection that was to use ECN, or not to. A SYN that is sent again asks no more, so that a
-/// middlebox that drops such SYNs is got past (`tcp_ecn_clear_syn`); what is sent again cannot be marked. QUIC asks for
-/// nothing: its server's datagrams can be marked from the first on.
+/// Checks whether a connection used ECN as promised. A retransmitted SYN does not ask for ECN, to get past
+/// middleboxes that drop such SYNs (`tcp_ecn_clear_syn`); retransmitted data is not ECN-capable. QUIC does not
+/// negotiate ECN: its server's datagrams can be marked from the first on.
 fn ecn(asked: bool, entry: &Entry) -> Option<Breach> {
     let EcnSeen {
         syn,
@@ -451,7 +451,7 @@ fn ecn(asked: bool, entry: &Entry) -> Option<Breach> {
     }
 }
 
-/// What is wrong with a first flight.
+/// Checks the size of a first flight.
 fn initial_window(asked: u32, flight: FirstFlight) -> Option<Breach> {
     let sent = flight.segments;
     let due = asked.min(SURELY_WRITTEN).min(flight.window / SEGMENT_BYTES);
@@ -473,7 +473,7 @@ impl FastOpen {
         }
     }
 
-    /// Which host has given and taken more cookies than it has servers.
+    /// A host that has sent and accepted more different cookies than it has servers.
     pub fn crowded<'a>(self, connections: impl IntoIterator<Item = Connection<'a>>) -> Option<String> {
         let Self::Cookies {
             cookies: Cookies::Pool(servers),
@@ -496,7 +496,7 @@ impl FastOpen {
     }
 }
 
-/// What is wrong with a connection to a host in this state.
+/// Checks a connection to a host in this cookie state.
 fn against(state: Cookies, connection: Connection<'_>, given: &Given) -> Option<&'static str> {
     let (_, entry) = connection;
     match (state, entry.cookie) {
@@ -511,7 +511,7 @@ fn against(state: Cookies, connection: Connection<'_>, given: &Given) -> Option<
     }
 }
 
-/// What is wrong with a connection whose SYN carried data and a cookie.
+/// Checks a connection whose SYN carried data and a cookie.
 fn sent(state: Cookies, connection: Connection<'_>, given: &Given) -> Option<&'static str> {
     let (is_new, (_, entry)) = (given.has(connection), connection);
     match state {
@@ -531,8 +531,8 @@ fn sent(state: Cookies, connection: Connection<'_>, given: &Given) -> Option<&'s
     }
 }
 
-/// What is wrong with what came of a connection. A full queue may drop a SYN, which is sent again bare, or a SYN-ACK,
-/// which is sent again without a cookie (`tcp_retransmit_timer`, `tcp_rtx_synack`).
+/// Checks the outcome of a SYN. A full queue may drop the SYN, which is then sent again without data, or the
+/// SYN-ACK, which is then sent again without a cookie (`tcp_retransmit_timer`, `tcp_rtx_synack`).
 fn outcome(entry: &Entry, is_accepted: bool, is_given: bool) -> Option<&'static str> {
     if entry.syn_retransmits > 0 || entry.answered.is_none() {
         return None;

@@ -1,28 +1,28 @@
-//! What an onlooker can read in a datagram of QUIC: the types and lengths of the packets in it (RFC 9000, section 17).
+//! Reads what an observer can see in a QUIC datagram: the types and lengths of its packets (RFC 9000, section 17).
 
 use serde::Serialize;
 
-/// The type of a packet.
+/// The type of a QUIC packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PacketType {
-    /// The first of a handshake, with the `ClientHello` or its answer.
+    /// Carries the first handshake messages: the `ClientHello` or its answer.
     Initial,
-    /// Data of the client's before the handshake is done.
+    /// Carries the client's early data.
     #[serde(rename = "0-rtt")]
     ZeroRtt,
-    /// The rest of the handshake.
+    /// Carries the rest of the handshake.
     Handshake,
-    /// The server asks the client to prove its address.
+    /// Asks the client to prove its address.
     Retry,
-    /// The server does not know the version.
+    /// Tells the client that the server does not support its version.
     VersionNegotiation,
-    /// Data of a connection that is established.
+    /// Carries data after the handshake.
     #[serde(rename = "1-rtt")]
     OneRtt,
 }
 
-/// The packets of `datagram`, with their lengths in bytes; up to the first that cannot be read.
+/// The packets of `datagram` and their lengths in bytes, up to the first that cannot be read.
 pub fn packets(datagram: &[u8]) -> impl Iterator<Item = (PacketType, u32)> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
@@ -34,7 +34,7 @@ pub fn packets(datagram: &[u8]) -> impl Iterator<Item = (PacketType, u32)> {
 
 fn packet(datagram: &[u8]) -> Option<(PacketType, usize)> {
     let first = *datagram.first()?;
-    // What a server has padded a datagram with is no packet.
+    // Padding that a server adds to a datagram is no packet.
     if first & 0x40 == 0 && first & 0x80 == 0 {
         return None;
     }
@@ -64,7 +64,7 @@ fn packet(datagram: &[u8]) -> Option<(PacketType, usize)> {
     (end <= datagram.len()).then_some((kind, end))
 }
 
-/// The integer at `at` (RFC 9000, section 16), which then stands behind it.
+/// Reads the integer at `at` (RFC 9000, section 16), and moves `at` behind it.
 fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let first = *bytes.get(*at)?;
     let length = 1 << (first >> 6);

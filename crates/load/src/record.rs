@@ -1,4 +1,4 @@
-//! The rows of a load's record: the columns of `docs/results.md`. Times are ms since navigation start.
+//! The rows of a load's record: the columns in `docs/results.md`. Times are ms since navigation start.
 
 use firstflight_loader::{Nanos, RequestRecord};
 use firstflight_path::{Action, Drops, Protocol};
@@ -31,7 +31,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The row of what the loader noted of a request.
+    /// The row for a request of the loader's record.
     #[must_use]
     pub fn new(noted: &RequestRecord, url: &str, origin: &str, mime: &str, wire_bytes: u64) -> Self {
         Self {
@@ -81,8 +81,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The row of what crossed the wire, and of what the server's end tells of TLS; `started` is the moment that times
-    /// count from.
+    /// The row for a ledger entry and the TLS that the server's end reports. `started`: the time that is 0 in the
+    /// row.
     #[must_use]
     pub fn new(connection: u32, origin: String, seen: &Entry, tls: Option<Secured>, started: Nanos) -> Self {
         let early_data_bytes = seen.hello.map_or(0, |hello| hello.early_data_bytes);
@@ -114,18 +114,18 @@ impl Connection {
     }
 }
 
-/// The sums of all connections.
+/// Sums over all connections.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Totals {
     /// Connections whose SYN carried data.
     pub tfo_offered: u64,
-    /// ... whose data the SYN-ACK acknowledged.
+    /// Connections whose SYN carried data that the SYN-ACK acknowledged.
     pub tfo_accepted: u64,
     /// Bytes of IP packets that reached the client.
     pub bytes_down: u64,
     /// Bytes of IP packets the client sent.
     pub bytes_up: u64,
-    /// Segments sent again, SYNs included.
+    /// Retransmitted segments, SYNs included.
     pub retransmits: u64,
 }
 
@@ -143,7 +143,7 @@ impl<'a> FromIterator<&'a Entry> for Totals {
     }
 }
 
-/// What the path did.
+/// Counts of the path.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Carried {
     /// Packets that entered it (the simulator), or were delivered (the lab).
@@ -152,16 +152,16 @@ pub struct Carried {
     pub dropped: u64,
     /// Packets dropped by the loss model.
     pub lost: u64,
-    /// Segments dropped by rules of interference.
+    /// Segments dropped by a rule or a middlebox.
     pub taken: u64,
-    /// Packets sent on twice.
+    /// Packets duplicated.
     pub duplicated: u64,
     /// Packets marked instead of dropped (RFC 3168).
     pub marked: u64,
 }
 
 impl Carried {
-    /// What the network counted.
+    /// The counts of a network.
     #[must_use]
     pub fn new(packets: u64, drops: Drops, duplicated: u64, marked: u64) -> Self {
         Self {
@@ -175,7 +175,7 @@ impl Carried {
     }
 }
 
-/// Why a load is no result: what the loader says, else that the proof failed.
+/// Why a load is not a result: the loader's reason, else that the proof failed.
 pub fn failure(failed: Option<&str>, disagreements: &[String]) -> Option<String> {
     match failed {
         Some(failed) => Some(failed.to_owned()),
@@ -184,7 +184,7 @@ pub fn failure(failed: Option<&str>, disagreements: &[String]) -> Option<String>
     }
 }
 
-/// What a record says of a load that has failed for this reason, or for none.
+/// The `status` of a load's record, with this error or none.
 pub fn status(error: Option<&String>) -> &'static str {
     if error.is_none() { "ok" } else { "failed" }
 }

@@ -1,30 +1,30 @@
-//! What is compared: the transport mode, the cookies that the client has, and how it speaks TLS.
+//! The settings that experiments compare most: transport mode, cookie state, and TLS options.
 
 use std::fmt;
 
 use firstflight_path::Purpose;
 use serde::{Deserialize, Serialize};
 
-/// What a connection's first flight carries.
+/// The transport mode: what a connection's first flight carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Nothing: plain TCP, and TLS 1.3 where an origin speaks TLS.
+    /// Nothing: plain TCP, and TLS 1.3 if the origin uses TLS.
     Tcp,
     /// The request, or the `ClientHello`, in the SYN (RFC 7413).
     Tfo,
-    /// Nothing, and TLS takes two round trips (RFC 5246).
+    /// Nothing; TLS 1.2, which takes two round trips (RFC 5246).
     Tls12,
-    /// Nothing: TLS 1.3 resumes a session that the client has of every host.
+    /// Nothing; TLS 1.3 resumes a session, which the client has for every host.
     Resumption,
-    /// Nothing in the SYN; the request goes with the `ClientHello` (RFC 8446, section 2.3).
+    /// Nothing in the SYN; the request is sent with the `ClientHello` (RFC 8446, section 2.3).
     EarlyData,
     /// The `ClientHello` and the request in the SYN.
     #[serde(rename = "tfo+early-data")]
     TfoEarlyData,
-    /// Nothing: QUIC and HTTP/3, without a session (RFC 9000).
+    /// Nothing; QUIC and HTTP/3, without a session (RFC 9000).
     Quic,
-    /// The request, in 0-RTT packets behind QUIC's first (RFC 9001, section 4.6).
+    /// The request, in 0-RTT packets behind QUIC's first packet (RFC 9001, section 4.6).
     #[serde(rename = "quic-0rtt")]
     Quic0Rtt,
 }
@@ -36,13 +36,13 @@ impl Mode {
         matches!(self, Self::Tfo | Self::TfoEarlyData)
     }
 
-    /// Whether it is a way to speak TLS, beyond what any client does.
+    /// Whether the mode itself chooses the TLS handshake.
     #[must_use]
     pub fn is_secure(self) -> bool {
         !matches!(self, Self::Tcp | Self::Tfo)
     }
 
-    /// Whether the client has sessions of TLS to resume when the load begins.
+    /// Whether the client has TLS sessions to resume when the load begins.
     #[must_use]
     pub fn has_sessions(self) -> bool {
         matches!(
@@ -51,33 +51,35 @@ impl Mode {
         )
     }
 
-    /// Whether safe requests go with the `ClientHello`.
+    /// Whether safe requests are sent as early data.
     #[must_use]
     pub fn sends_early_data(self) -> bool {
         matches!(self, Self::EarlyData | Self::TfoEarlyData | Self::Quic0Rtt)
     }
 
-    /// Whether https origins are spoken to over QUIC.
+    /// Whether https origins use QUIC.
     #[must_use]
     pub fn is_quic(self) -> bool {
         matches!(self, Self::Quic | Self::Quic0Rtt)
     }
 }
 
-/// What a client offers, and the certificates that it is shown.
+/// What a client offers in TLS, and the certificates that servers send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsOptions {
-    /// Whether a key share of X25519MLKEM768 goes with the `ClientHello` of TLS 1.3, as in browsers since 2024:
-    /// 1,216 bytes that make it longer than what a SYN carries.
+    /// Whether the `ClientHello` of TLS 1.3 has a key share for X25519MLKEM768, as in browsers since 2024. Its
+    /// 1,216 bytes make the `ClientHello` longer than a SYN can carry.
     pub post_quantum: bool,
-    /// The newest version.
+    /// The newest version that it offers.
     pub version: TlsVersion,
-    /// What the client speaks on top of it, if the server does.
+    /// The HTTP version that it offers; the server may lack it.
     pub http: HttpVersion,
-    /// Bytes of the certificates that a server sends, as long as the chains of public authorities; about 450 without.
+    /// Size of the certificates that a server sends, like the chains of public authorities; about 450 bytes if
+    /// `None`.
     pub certificate_bytes: Option<u32>,
-    /// Whether safe requests go with the `ClientHello` of a resumed session; a mode's, and no setting.
+    /// Whether safe requests are sent with the `ClientHello` of a resumed session. Set by the mode, not by the
+    /// user.
     #[serde(skip)]
     pub early_data: bool,
 }
@@ -94,7 +96,7 @@ impl Default for TlsOptions {
     }
 }
 
-/// A version of TLS.
+/// A TLS version.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum TlsVersion {
     /// RFC 5246.
@@ -106,21 +108,21 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// What servers do with requests that come as early data (RFC 8470).
+/// How servers treat requests in early data (RFC 8470).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EarlyRequests {
-    /// They take none: their tickets say so.
+    /// Their tickets allow no early data.
     None,
-    /// They answer them.
+    /// They answer them at once.
     Answered,
-    /// They answer 425, and wait to be asked again (section 5.2).
+    /// They answer 425, and the client sends the request again after the handshake (section 5.2).
     AskedAgain,
 }
 
-/// Bytes of early data that a server takes of a connection (RFC 8446, section 4.2.10).
+/// Bytes of early data that a server accepts on a connection (RFC 8446, section 4.2.10).
 pub const MAX_EARLY_DATA: u64 = 16_384;
 
-/// A version of HTTP, negotiated by TLS (RFC 7301).
+/// An HTTP version, negotiated by TLS (RFC 7301).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub enum HttpVersion {
     /// RFC 9112.
@@ -130,50 +132,52 @@ pub enum HttpVersion {
     /// RFC 9113.
     #[serde(rename = "2")]
     V2,
-    /// What each host spoke in the recording, which says, too, how many round trips TLS took with it.
+    /// The version that each host used in the recording. The recording also gives the number of TLS round trips.
     #[serde(rename = "recorded")]
     Recorded,
 }
 
-/// Which cookies the client has when the load begins, and what the servers think of them. As JSON a text:
-/// `"stale"`, `"warm:0.5"`, `"pool:3"`.
+/// The cookie state: which cookies the client has when the load begins, and whether servers accept them. In JSON it
+/// is a string: `"stale"`, `"warm:0.5"`, `"pool:3"`.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Cookies {
-    /// A good one for every host.
+    /// A valid one for every host.
     Warm,
     /// None.
     Cold,
-    /// A good one for this share of the hosts, above 0 and below 1; none for the others.
+    /// A valid one for this share of the hosts, above 0 and below 1; none for the others.
     Share(f64),
     /// One for every host, made with a key that the server no longer has.
     Stale,
     /// One for every host, made with a key that the server has replaced and still accepts.
     Backup,
-    /// One for every host, and for an address that the client no longer has.
+    /// One for every host, made for an address that the client no longer has.
     Moved,
-    /// One for every host, made for the address that the client's NAT had.
+    /// One for every host, made for an earlier address of the client's NAT.
     Nat,
-    /// One for every host, made by one of this many servers behind its address, 2 to 16; each has a key of its own.
+    /// One for every host, made by one of several servers behind its address, each with its own key. The value is
+    /// the number of servers, 2 to 16.
     Pool(u32),
-    /// None, and none is needed: client and servers do without (`tcp_fastopen` bits 0x4 and 0x200 in Linux).
+    /// None, and none is needed: client and servers use Fast Open without cookies (`tcp_fastopen` bits 0x4 and
+    /// 0x200 in Linux).
     Cookieless,
-    /// Good ones; the tickets of TLS have expired (RFC 8446, section 4.6.1).
+    /// Valid ones; the TLS tickets have expired (RFC 8446, section 4.6.1).
     Expired,
-    /// Good ones; the tickets of TLS allow no early data.
+    /// Valid ones; the TLS tickets allow no early data.
     NoEarlyData,
-    /// Good ones; servers answer what comes as early data with 425 (RFC 8470).
+    /// Valid ones; servers answer requests in early data with 425 (RFC 8470).
     TooEarly,
 }
 
-/// A text that is not a cookie state.
+/// The error for a text that is not a cookie state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoCookies(String);
 
 const POOL: std::ops::RangeInclusive<u32> = 2..=16;
 
 impl Cookies {
-    /// The state of one host, by its number: of a share `Warm` or `Cold`, as `seed` draws it.
+    /// The state of one host, by its number. For a share it is `Warm` or `Cold`, drawn with `seed`.
     #[must_use]
     pub fn of_host(self, host: usize, seed: u64) -> Self {
         match self {
@@ -183,7 +187,7 @@ impl Cookies {
         }
     }
 
-    /// How many servers there are behind an address.
+    /// Number of servers behind an address.
     pub fn servers(self) -> u32 {
         match self {
             Self::Pool(servers) => servers,

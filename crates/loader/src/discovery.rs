@@ -1,8 +1,8 @@
-//! Who discovers whom: from a resource's discovery to its settling.
+//! Discovery of resources, from the moment that one is found to the moment that it is settled.
 //!
-//! A resource is discovered by its initiator, may wait for another to be settled and wait out a delay of its
-//! own, is queued, transferred and processed, and is settled when nothing of it is left to do. A failed resource
-//! discovers nothing more, and nothing waits for what it would have discovered.
+//! The initiator of a resource discovers it. The resource may then wait until another is settled, and for a delay
+//! of its own. It is queued, transferred and processed, and is settled when nothing of it is left to do. A failed
+//! resource discovers nothing more, and nothing waits for resources that it would have discovered.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::pool::Waiting;
 use crate::timers::Timer;
 use crate::{Command, Http2, Nanos, OriginId, Quic, RACE};
 
-/// How far a resource has come.
+/// The state of a resource.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Progress {
     pub(crate) phase: Phase,
-    /// Children the parser has met so far.
+    /// Children that the parser has found so far.
     met: usize,
-    /// Discovered, and waiting for another resource to be settled.
+    /// Whether it was discovered, and waits until another resource is settled.
     held: bool,
     /// Its place in the order of discovery.
     order: u32,
@@ -28,7 +28,7 @@ pub(crate) struct Progress {
 pub(crate) enum Phase {
     #[default]
     Unknown,
-    /// Waiting for another, delayed, queued, in transfer or in processing.
+    /// Waits for another resource, or is delayed, queued, in transfer or in processing.
     Pending,
     Settled,
     /// Will never be discovered.
@@ -36,7 +36,7 @@ pub(crate) enum Phase {
 }
 
 impl Loader {
-    /// A resource is found to be needed.
+    /// The page turns out to need a resource.
     pub(crate) fn discover(&mut self, resource: usize, now: Nanos) {
         self.progress[resource].phase = Phase::Pending;
         let planned = &self.plan.resources[resource];
@@ -49,7 +49,7 @@ impl Loader {
         }
     }
 
-    /// A discovered resource waits for nothing but its own delay.
+    /// A discovered resource waits for no other resource any more; its own delay starts.
     fn delay(&mut self, resource: usize, now: Nanos) {
         let planned = &self.plan.resources[resource];
         if planned.delay == 0 {
@@ -68,7 +68,7 @@ impl Loader {
         self.wait(resource, now);
     }
 
-    /// Waits for a connection, at the place that priority and order of discovery give.
+    /// Puts a request into its origin's queue, by priority and order of discovery.
     pub(crate) fn wait(&mut self, resource: usize, now: Nanos) {
         let origin = self.enqueue(resource);
         if self.is_resolved(origin, now) {
@@ -76,7 +76,7 @@ impl Loader {
         }
     }
 
-    /// Puts a request into its origin's queue, to be served when that is.
+    /// Puts a request into its origin's queue, without serving the queue. Returns the origin.
     pub(crate) fn enqueue(&mut self, resource: usize) -> OriginId {
         let planned = &self.plan.resources[resource];
         let origin = if self.config.http2 == Http2::Recorded && self.config.quic == Quic::Never {
@@ -95,13 +95,13 @@ impl Loader {
         origin
     }
 
-    /// The header redirects: Fetch Standard, "HTTP-redirect fetch", goes on without waiting for the body.
+    /// A redirect is followed when the header arrives, without the body (Fetch Standard, "HTTP-redirect fetch").
     pub(crate) fn follow_redirects(&mut self, resource: usize, now: Nanos) {
         self.discover_all(self.plan.resources[resource].redirects.clone(), now);
     }
 
-    /// The parser meets every reference up to the bytes that have arrived. Blink's `HTMLPreloadScanner` reads
-    /// ahead of the parser, so a script that blocks the parser hides nothing.
+    /// The parser finds every reference in the bytes that have arrived. A script that blocks the parser hides none,
+    /// because Blink's `HTMLPreloadScanner` reads ahead of the parser.
     pub(crate) fn meet(&mut self, resource: usize, now: Nanos) {
         let arrived = self.records[resource].body_bytes;
         let parsed = self.plan.resources[resource].parsed.clone();
@@ -113,7 +113,7 @@ impl Loader {
         }
     }
 
-    /// The response is complete and as the page has it.
+    /// The response is complete, and as the page says.
     pub(crate) fn on_arrived(&mut self, resource: usize, now: Nanos) {
         let planned = &self.plan.resources[resource];
         if planned.is_processed {
@@ -123,14 +123,14 @@ impl Loader {
         }
     }
 
-    /// The main thread is done with it: what a style sheet or script asks for is now known.
+    /// The main thread has processed a resource. Whatever its style sheet or script requests is now discovered.
     pub(crate) fn on_processed(&mut self, resource: usize, now: Nanos) {
         self.discover_all(self.plan.resources[resource].requested.clone(), now);
         self.settle(resource, now);
     }
 
-    /// The resource fails, unless it is settled or was never needed. The load goes on without it and without
-    /// what it would have discovered, except that a page without its document is no page.
+    /// The resource fails, unless it is settled or was never needed. The load goes on without it and without what
+    /// it would have discovered. If the document fails, the load fails.
     pub(crate) fn fail(&mut self, resource: usize, error: &str, now: Nanos) {
         if self.progress[resource].phase != Phase::Pending {
             return;
@@ -146,7 +146,7 @@ impl Loader {
         self.lose_undiscovered(resource, now);
     }
 
-    /// Says of each resource that was never discovered why it has no request.
+    /// Notes for each resource that was never discovered why it has no request.
     pub(crate) fn name_undiscovered(&mut self) {
         for (record, progress) in self.records.iter_mut().zip(&self.progress) {
             if matches!(progress.phase, Phase::Unknown | Phase::Lost) {
@@ -158,7 +158,7 @@ impl Loader {
         }
     }
 
-    /// Lets the pool do what it can for those who wait for `origin`.
+    /// Lets the pool serve the requests that wait for `origin`.
     pub(crate) fn serve(&mut self, origin: usize, now: Nanos) {
         while let Some(command) = self.pool.next(origin, now) {
             match command {
@@ -181,7 +181,7 @@ impl Loader {
         }
     }
 
-    /// What a failed resource has not discovered is never discovered.
+    /// Marks what a failed resource has not discovered as never discovered.
     fn lose_undiscovered(&mut self, failed: usize, now: Nanos) {
         let mut ended = vec![failed];
         while let Some(parent) = ended.pop() {
@@ -200,7 +200,7 @@ impl Loader {
         }
     }
 
-    /// What waits for `resource` has waited long enough.
+    /// Resources that waited for `resource` go on.
     fn release_followers(&mut self, resource: usize, now: Nanos) {
         let plan = Arc::clone(&self.plan);
         for &follower in &plan.resources[resource].followers {

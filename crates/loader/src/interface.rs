@@ -1,28 +1,28 @@
-//! What crosses the border between the loader and its driver.
+//! The interface between the loader and its driver.
 
 use serde::Serialize;
 
-/// A point in time, or a span of it: nanoseconds, counted from an epoch of the driver's choice.
+/// A point in time or a time span: nanoseconds since an epoch that the driver chooses.
 pub type Nanos = u64;
 
 /// Nanoseconds in a millisecond.
 pub const NANOS_PER_MS: Nanos = 1_000_000;
 
-/// When the loader speaks QUIC with https origins.
+/// When the loader uses QUIC with https origins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Quic {
     /// Never.
     #[default]
     Never,
-    /// Always, as Chromium with `--origin-to-force-quic-on`.
+    /// Always, like Chromium with `--origin-to-force-quic-on`.
     Always,
-    /// Where it gets through. If its handshake is not done after [`RACE`] the loader opens a connection over TCP too, and
-    /// stays with it if that is ready first, or if the one over QUIC fails: as Chromium does
-    /// (`HttpStreamFactory::JobController`), for each origin by itself.
+    /// Where it works. If the handshake is not done after [`RACE`], the loader also opens a connection over TCP. It
+    /// stays with TCP if that is ready first, or if QUIC fails. Chromium does the same
+    /// (`HttpStreamFactory::JobController`). Each origin decides separately.
     WhereItWorks,
 }
 
-/// Which https origins speak HTTP/2 over TCP.
+/// Which https origins use HTTP/2 over TCP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Http2 {
     /// None.
@@ -30,24 +30,24 @@ pub enum Http2 {
     Never,
     /// All.
     Always,
-    /// Those whose host did in the recording.
+    /// Those whose host used it in the recording.
     Recorded,
 }
 
-/// How long QUIC is ahead of TCP where nothing is known of the round trip (Chromium:
+/// Head start of QUIC over TCP while no round-trip time is known (Chromium:
 /// `QuicSessionPool::GetTimeDelayForWaitingJob`).
 pub const RACE: Nanos = 300 * NANOS_PER_MS;
 
-/// The status that asks for a request again, not as early data (RFC 8470, section 5.2).
+/// The status that asks the client to send a request again, not as early data (RFC 8470, section 5.2).
 pub const TOO_EARLY: u16 = 425;
 
-/// Requests that a connection of HTTP/2 carries at a time: as many as the lab's servers allow.
+/// Concurrent requests on one HTTP/2 connection; the limit of the lab's servers.
 pub const MAX_STREAMS: u32 = 200;
 
 /// Index into [`Loader::origins`](crate::Loader::origins).
 pub type OriginId = usize;
 
-/// A connection: dense, in order of opening, never used twice.
+/// A connection. Numbers are dense, in order of opening, and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct ConnId(pub u32);
@@ -60,24 +60,24 @@ pub struct Config {
     pub connections_per_origin: usize,
     /// Most connections at a time; at least 1. Chromium: `g_max_sockets_per_pool` = 256, same file.
     pub max_connections: usize,
-    /// Whether a connection carries more than one request. The course's server closed after each.
+    /// Whether a connection may carry more than one request. The course's server closed after each.
     pub keep_alive: bool,
-    /// Which https origins speak HTTP/2: one connection to each, which carries up to
-    /// [`MAX_STREAMS`] requests at a time. What is asked for while it is being opened waits for it.
+    /// Which https origins use HTTP/2: one connection to each, with up to [`MAX_STREAMS`] requests at a time.
+    /// Requests wait while that connection is being opened.
     pub http2: Http2,
-    /// Whether the first connection over TLS to a host, and those that are ready meanwhile, wait as long as the
-    /// page says that verifying the host's certificate took. Chromium verifies a certificate once
+    /// Whether connections wait for certificate verification, as long as the page says for the host: the first TLS
+    /// connection, and those that become ready meanwhile. Chromium verifies a certificate once
     /// (`net::CachingCertVerifier`).
     pub verifies: bool,
-    /// Whether https origins are spoken to over QUIC, as with HTTP/2 on one connection to each.
+    /// Whether https origins use QUIC. As with HTTP/2, each has one connection.
     pub quic: Quic,
-    /// Whether the first connection to a host waits for the lookup of its name, as long as the page says.
+    /// Whether the first connection to a host waits for its name lookup, as long as the page says.
     pub lookups: bool,
-    /// A connection that makes no progress for this long is given up: counted from opening it to being
-    /// writable, and from handing it a request over every event of the response. Waiting in the origin's
-    /// queue does not count, nor does a slow body that keeps arriving.
+    /// The loader gives up a connection without progress for this long. Progress is counted from opening to being
+    /// writable, and then from sending a request over every event of the response. Waiting in the origin's queue
+    /// does not count, nor does a slow body that keeps arriving.
     pub request_timeout: Nanos,
-    /// A load that is not done this long after navigation start is ended: what is unfinished has failed.
+    /// The loader ends a load that is not done this long after navigation start. Unfinished requests have failed.
     pub load_timeout: Nanos,
 }
 
@@ -98,13 +98,13 @@ impl Default for Config {
     }
 }
 
-/// What happened to a connection, or to a request that it carries. Events on a connection that is closed or unknown,
-/// or of a request that it does not carry, are ignored.
+/// What happened to a connection, or to a request on it. The loader ignores events on a closed or unknown
+/// connection, and events of a request that the connection does not carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// It can take a request: the handshake is done or, with TFO or a ticket, data may go ahead of it.
+    /// It can take a request: the handshake is done, or TFO or a ticket lets data be sent before that.
     Writable(ConnId),
-    /// QUIC's handshake is done: the server is there. It comes after `Writable`, or with it.
+    /// The QUIC handshake is done, so the server is reachable. Sent with or after `Writable`.
     Established(ConnId),
     /// The last byte of the request was handed to the kernel.
     RequestSent {
@@ -121,7 +121,7 @@ pub enum Event<'a> {
         request: usize,
         /// HTTP status.
         status: u16,
-        /// The `Location` field. Where it leads is the page's to say; a redirect without it leads nowhere.
+        /// The `Location` field. The page decides where it leads; a redirect without the field leads nowhere.
         location: Option<&'a str>,
     },
     /// More body bytes arrived.
@@ -130,7 +130,7 @@ pub enum Event<'a> {
         conn: ConnId,
         /// Index of the resource in the page.
         request: usize,
-        /// How many more, as on the wire.
+        /// Number of new bytes, as on the wire.
         bytes: u64,
     },
     /// The response is complete.
@@ -139,10 +139,10 @@ pub enum Event<'a> {
         conn: ConnId,
         /// Index of the resource in the page.
         request: usize,
-        /// Whether the server lets the connection carry another request.
+        /// Whether the connection can carry another request afterwards.
         reusable: bool,
     },
-    /// It is gone: refused, reset, or closed, whether a response was due or not.
+    /// The connection is closed: refused, reset, or closed by the server, with or without a pending response.
     Failed {
         /// The connection.
         conn: ConnId,
@@ -151,26 +151,26 @@ pub enum Event<'a> {
     },
 }
 
-/// What the loader wants done, now.
+/// What the driver must do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     /// Open a connection.
     Open {
-        /// Its name from here on.
+        /// The number of the new connection.
         conn: ConnId,
-        /// Where to.
+        /// The origin to connect to.
         origin: OriginId,
-        /// Over QUIC.
+        /// Whether to use QUIC.
         quic: bool,
     },
-    /// Send a request. The connection is writable and, unless it speaks HTTP/2, carries no other.
+    /// Send a request. The connection is writable. Unless it uses HTTP/2 or HTTP/3, it carries no other request.
     Send {
         /// The connection.
         conn: ConnId,
         /// Index of the resource in the page.
         request: usize,
     },
-    /// Close a connection: the loader is done with it and listens to it no more.
+    /// Close a connection. The loader ignores its further events.
     Close {
         /// The connection.
         conn: ConnId,

@@ -1,4 +1,4 @@
-//! The loader: takes events and timeouts, keeps the queue of commands, ends the load.
+//! The loader: handles events and timeouts, queues commands, ends the load.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Loader {
         loader
     }
 
-    /// Takes in what happened at `now`. What was due by then happens first.
+    /// Handles an event at `now`, after everything that was due by then.
     pub fn handle(&mut self, now: Nanos, event: Event<'_>) {
         self.handle_timeout(now);
         match event {
@@ -105,8 +105,8 @@ impl Loader {
         self.handle_timeout(now);
     }
 
-    /// Does what is due at `now`. Each thing is done at the time it was due, so a late call adds no delay to
-    /// what the loader itself times.
+    /// Handles everything that is due at `now`, each at its own due time. So a late call adds no delay to what the
+    /// loader times itself.
     pub fn handle_timeout(&mut self, now: Nanos) {
         while let Some(at) = self.next_timeout()
             && at <= now
@@ -119,8 +119,8 @@ impl Loader {
         }
     }
 
-    /// When to call [`Loader::handle_timeout`] if nothing happens before: never too late, but there may be
-    /// nothing to do. `None` once the load is done.
+    /// When to call [`Loader::handle_timeout`] if no event comes before. It is never too late, but there may be
+    /// nothing to do then. `None` once the load is done.
     pub fn next_timeout(&self) -> Option<Nanos> {
         if self.is_done() {
             return None;
@@ -131,12 +131,12 @@ impl Loader {
         }
     }
 
-    /// What to do now; call until `None` after every other call.
+    /// The next command. Call until `None` after every other call.
     pub fn poll(&mut self) -> Option<Command> {
         self.commands.pop_front()
     }
 
-    /// Every resource that was discovered has ended or failed, whether it blocks the load event or not.
+    /// Whether every discovered resource has ended or failed, whether it blocks the load event or not.
     pub fn is_done(&self) -> bool {
         self.outstanding.is_empty()
     }
@@ -146,7 +146,7 @@ impl Loader {
         &self.plan.origins
     }
 
-    /// Ends the load and gives its record. What is unfinished has failed.
+    /// Ends the load and returns its record. Unfinished requests have failed.
     pub fn finish(mut self, now: Nanos) -> LoadRecord {
         if !self.is_done() {
             self.stop("the load was stopped", now);
@@ -201,14 +201,14 @@ impl Loader {
         }
     }
 
-    /// Ends the load: all that is unfinished fails, all connections are closed.
+    /// Ends the load: all unfinished requests fail, and all connections are closed.
     fn stop(&mut self, error: &str, now: Nanos) {
         let ms = self.since_start(now) / crate::NANOS_PER_MS;
         let error = format!("{error} after {ms} ms");
         if self.outstanding.load_event().is_none() {
             self.failed.get_or_insert_with(|| error.clone());
         }
-        // Backwards, so that none is asked for because what it waits for has failed.
+        // Backwards, so that no resource is requested because the one that it waits for has failed.
         for resource in (0..self.records.len()).rev() {
             self.fail(resource, &error, now);
         }

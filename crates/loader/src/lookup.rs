@@ -1,12 +1,12 @@
-//! Name lookups: as long as the recording's were, each once.
+//! Name lookups: each host once, as long as in the recording.
 //!
-//! Left out: that a lookup crosses the path, and that browsers look names up ahead of time.
+//! Left out: the packets of a lookup on the path, and lookups that browsers make ahead of time.
 
 use crate::Nanos;
 use crate::loader::Loader;
 use crate::timers::Timer;
 
-/// How far the lookup of a host has come.
+/// The state of a host's lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lookup {
     NotBegun,
@@ -15,7 +15,7 @@ pub(crate) enum Lookup {
 }
 
 impl Loader {
-    /// Whether `origin` can be connected to; begins the lookup of its name if that is still to be done.
+    /// Whether the loader can connect to `origin`. If not, starts the lookup of its name unless that was done.
     pub(crate) fn is_resolved(&mut self, origin: usize, now: Nanos) -> bool {
         let host = self.plan.host_of[origin];
         let length = self.plan.lookups[host];
@@ -30,7 +30,7 @@ impl Loader {
         self.lookups[host] == Lookup::Done
     }
 
-    /// The name of `host` is known: its origins can be connected to.
+    /// The name of `host` is resolved, so the loader can connect to its origins.
     pub(crate) fn on_resolved(&mut self, host: usize, now: Nanos) {
         self.lookups[host] = Lookup::Done;
         for origin in 0..self.plan.origins.len() {

@@ -1,4 +1,4 @@
-//! A page made ready to be loaded many times: URLs parsed, children sorted, times in nanoseconds.
+//! A page prepared for many loads: URLs parsed, children sorted, times in nanoseconds.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,27 +7,27 @@ use firstflight_page::{HttpSpoken, Kind, Origin, Page, Resource, Via};
 
 use crate::{NANOS_PER_MS, Nanos, OriginId, priority};
 
-/// What the loader needs to know of a page. Make it once and share it between loads.
+/// What the loader needs of a page. Make it once and share it between loads.
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) origins: Vec<Origin>,
-    /// The host of each origin, and how long each host's name is looked up.
+    /// The host of each origin, and how long the lookup of each host's name takes.
     pub(crate) host_of: Vec<usize>,
     pub(crate) lookups: Vec<Nanos>,
-    /// How long the certificate of each host was verified.
+    /// How long the verification of each host's certificate takes.
     pub(crate) verifying: Vec<Nanos>,
-    /// Whose connection carried the requests to each origin in the recording: its own, or another's.
+    /// For each origin the origin whose connection carried its requests in the recording: itself or another.
     pub(crate) carriers: Vec<OriginId>,
-    /// Whether the host of each origin spoke HTTP/2 in the recording.
+    /// Whether the host of each origin used HTTP/2 in the recording.
     pub(crate) spoke_http2: Vec<bool>,
     pub(crate) resources: Vec<Planned>,
-    /// Resources by who discovers them; [`Planned`] has ranges of it.
+    /// Resources grouped by the one that discovers them; [`Planned`] has ranges of this list.
     pub(crate) children: Vec<usize>,
     /// The resource that answers the navigation after all its redirects.
     pub(crate) document: usize,
 }
 
-/// A resource, as the loader sees it.
+/// A resource, with what the loader needs of it.
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(crate) origin: OriginId,
@@ -38,20 +38,20 @@ pub(crate) struct Planned {
     pub(crate) blocks_load: bool,
     pub(crate) initiator: Option<usize>,
     pub(crate) at_byte: u64,
-    /// A resource that has to be settled, too, before this one is asked for.
+    /// Another resource that must be settled before this one is requested.
     pub(crate) after: Option<usize>,
     /// Resources that wait for this one to be settled.
     pub(crate) followers: Vec<usize>,
     pub(crate) delay: Nanos,
-    /// The document, or a redirect on the way to it.
+    /// Whether it is the document, or a redirect on the way to it.
     pub(crate) is_navigation: bool,
-    /// Whether it goes through the main thread before it is settled.
+    /// Whether the main thread must process it before it is settled.
     pub(crate) is_processed: bool,
-    /// Children that the header redirects to.
+    /// Children that its header redirects to.
     pub(crate) redirects: Range<usize>,
-    /// Children that the parser meets, in order of `at_byte`.
+    /// Children that the parser finds, in order of `at_byte`.
     pub(crate) parsed: Range<usize>,
-    /// Children that processing (style, script) asks for.
+    /// Children that its processing (style, script) requests.
     pub(crate) requested: Range<usize>,
 }
 
@@ -118,7 +118,7 @@ impl Origins {
     }
 }
 
-/// The host of each origin, and what is known of each host.
+/// The host of each origin, and the page's data on each host.
 #[derive(Default)]
 struct Hosts {
     of_origins: Vec<usize>,
@@ -143,7 +143,7 @@ impl Hosts {
     }
 }
 
-/// Whose connection carries the requests to each origin. A connection speaks TLS, and is to a port.
+/// The origin whose connection carries the requests to each origin. Such a connection uses TLS, and one port.
 fn carriers(page: &Page, origins: &[Origin]) -> Vec<OriginId> {
     let carrier = |origin: &Origin| {
         let host = page.host(&origin.host)?.carrier.as_ref()?;
@@ -182,7 +182,7 @@ fn planned(resource: &Resource, origins: &mut Origins) -> Planned {
     }
 }
 
-/// Lists all children by discoverer, way of discovery, byte and index; tells every resource its ranges.
+/// Lists all children by discoverer, way of discovery, byte and index. Sets the ranges of every resource.
 fn sort_children(page: &Page, resources: &mut [Planned]) -> Vec<usize> {
     let key = |index: usize| {
         let initiator = page.resources[index]
@@ -212,7 +212,7 @@ fn sort_children(page: &Page, resources: &mut [Planned]) -> Vec<usize> {
     children
 }
 
-/// Follows the navigation's redirects; all it meets blocks the load. Returns where it ends.
+/// Follows the navigation's redirects and makes each of them block the load. Returns the last resource.
 fn mark_navigation(resources: &mut [Planned], children: &[usize]) -> usize {
     let mut document = 0;
     loop {
@@ -225,7 +225,7 @@ fn mark_navigation(resources: &mut [Planned], children: &[usize]) -> usize {
     }
 }
 
-/// What runs on the main thread: all that costs time there, and what must wait its turn even if it is free.
+/// Whether a resource needs the main thread: it takes time there, or it must wait its turn even if it takes none.
 fn is_processed(planned: &Planned, kind: Kind) -> bool {
     let runs = matches!(kind, Kind::Document | Kind::Frame | Kind::Style | Kind::Script);
     planned.cpu > 0 || !planned.requested.is_empty() || (runs && planned.redirects.is_empty())

@@ -1,9 +1,9 @@
-//! Connections, and who waits for one.
+//! The connection pool, and the requests that wait for a connection.
 //!
 //! After Chromium's `TransportClientSocketPool` (`net/socket/transport_client_socket_pool.cc`): a request is not
-//! bound to the connection opened for it. It waits in its origin's queue, and whichever connection becomes
-//! usable first takes the request of the highest priority (late binding). A connection that no request
-//! waits for any more stays, idle. An origin that speaks HTTP/2 has one connection, which takes all; so has one that speaks QUIC.
+//! bound to the connection opened for it. It waits in its origin's queue, and the connection that becomes usable
+//! first takes the request of the highest priority (late binding). A connection that no request needs any more
+//! stays idle. An origin with HTTP/2 or QUIC has one connection, which carries all its requests.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,10 +19,10 @@ pub(crate) struct Pool {
     max: usize,
     groups: Vec<Group>,
     connections: Vec<Connection>,
-    /// Connections that are not closed, and those of them that are idle.
+    /// Number of open connections, and how many of them are idle.
     open: usize,
     idle: usize,
-    /// Origins to look at when a slot is free: `max` keeps them from a connection, or did.
+    /// Origins to check when a connection slot is free: `max` prevents or prevented them from connecting.
     stalled: Vec<OriginId>,
 }
 
@@ -34,13 +34,13 @@ pub(crate) struct Connection {
     pub(crate) opened: Nanos,
     pub(crate) writable: Option<Nanos>,
     pub(crate) closed: Option<Nanos>,
-    /// Requests it was given.
+    /// Requests that it was given.
     pub(crate) requests: u32,
     /// When it last made progress.
     pub(crate) progress: Nanos,
-    /// A stall timer is set.
+    /// Whether a stall timer is set.
     pub(crate) is_watched: bool,
-    /// Of one over QUIC: whether its handshake is done.
+    /// On QUIC, whether its handshake is done; `None` on TCP.
     pub(crate) quic: Option<bool>,
 }
 
@@ -55,14 +55,14 @@ impl Connection {
 pub(crate) enum State {
     Connecting,
     Idle,
-    /// Carries the request of this resource.
+    /// It carries the request for this resource.
     Busy(usize),
-    /// HTTP/2 or HTTP/3: carries so many.
+    /// HTTP/2 or HTTP/3: it carries this number of requests.
     Shared(u32),
     Closed,
 }
 
-/// A request in the queue; the smallest goes first.
+/// A request in the queue. The smallest goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Waiting {
     pub(crate) rank: u8,
@@ -74,18 +74,18 @@ pub(crate) struct Waiting {
 #[derive(Debug, Default)]
 struct Group {
     waiting: BinaryHeap<Reverse<Waiting>>,
-    /// Oldest first.
+    /// Idle connections, the oldest first.
     idle: Vec<ConnId>,
     connecting: usize,
     open: usize,
     speaks: Speaks,
-    /// What it speaks where QUIC does not get through.
+    /// The protocol it uses where QUIC does not get through.
     over_tcp: Speaks,
-    /// The connection that carries all requests, of HTTP/2 or HTTP/3.
+    /// The connection that carries all its requests, with HTTP/2 or HTTP/3.
     carrier: Option<ConnId>,
 }
 
-/// What an origin is spoken to with.
+/// The protocol that an origin uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Speaks {
     #[default]
@@ -140,7 +140,7 @@ impl Pool {
             .map(|Reverse(waiting)| waiting.resource)
     }
 
-    /// The next thing to do for those who wait for `origin`; `None` when only time can help them.
+    /// The next command for the requests that wait for `origin`; `None` if they have to wait.
     pub(crate) fn next(&mut self, origin: OriginId, now: Nanos) -> Option<Command> {
         let group = &mut self.groups[origin];
         if group.waiting.is_empty() {
@@ -172,15 +172,15 @@ impl Pool {
         None
     }
 
-    /// Has `origin` looked at when a connection slot is free.
+    /// Marks `origin` to be checked when a connection slot is free.
     pub(crate) fn stall(&mut self, origin: OriginId) {
         if !self.stalled.contains(&origin) {
             self.stalled.push(origin);
         }
     }
 
-    /// The origin to serve first now that a connection slot may be free: the one of the most urgent request
-    /// (Chromium's `FindTopStalledGroup`, which breaks ties by hash order; here the first discovered wins).
+    /// The origin to serve first now that a connection slot may be free: that of the most urgent request.
+    /// Chromium's `FindTopStalledGroup` breaks ties by hash order; here the first discovered request wins.
     pub(crate) fn pop_stalled(&mut self) -> Option<OriginId> {
         if self.stalled.is_empty() || (self.open >= self.max && self.idle == 0) {
             return None;
@@ -205,7 +205,7 @@ impl Pool {
         connection.origin
     }
 
-    /// The connection is gone. Returns its origin.
+    /// The connection is closed. Returns its origin.
     pub(crate) fn close(&mut self, conn: ConnId, now: Nanos) -> OriginId {
         self.leave(conn);
         let connection = &mut self.connections[conn.0 as usize];
@@ -218,7 +218,7 @@ impl Pool {
         connection.origin
     }
 
-    /// Takes the connection out of the books of its present state.
+    /// Removes the connection from the counts and lists of its present state.
     fn leave(&mut self, conn: ConnId) {
         let connection = &self.connections[conn.0 as usize];
         let group = &mut self.groups[connection.origin];
@@ -233,7 +233,7 @@ impl Pool {
         }
     }
 
-    /// A request is over; the origin, if the connection still carries others.
+    /// A request has ended. Returns the origin if the connection still carries others.
     pub(crate) fn end_stream(&mut self, conn: ConnId) -> Option<OriginId> {
         let connection = self.get_mut(conn)?;
         let State::Shared(streams) = &mut connection.state else {
@@ -243,7 +243,7 @@ impl Pool {
         (*streams > 0).then_some(connection.origin)
     }
 
-    /// One more request for a connection of HTTP/2 that carries some.
+    /// Sends one more request on an HTTP/2 or HTTP/3 connection, if it has room.
     fn share(&mut self, conn: ConnId, now: Nanos) -> Option<Command> {
         let connection = &mut self.connections[conn.0 as usize];
         let State::Shared(streams) = &mut connection.state else {
@@ -276,14 +276,14 @@ impl Pool {
         Some(Command::Send { conn, request })
     }
 
-    /// QUIC's handshake is done.
+    /// The QUIC handshake is done.
     pub(crate) fn establish(&mut self, conn: ConnId) {
         if let Some(connection) = self.get_mut(conn) {
             connection.quic = connection.quic.map(|_| true);
         }
     }
 
-    /// The connection over QUIC that an origin still counts on, if it does not use TCP yet.
+    /// The QUIC connection of an origin that does not use TCP yet.
     pub(crate) fn over_quic(&self, origin: OriginId) -> Option<ConnId> {
         let is_it = |connection: &Connection| {
             connection.origin == origin && connection.quic.is_some() && connection.state != State::Closed
@@ -293,12 +293,12 @@ impl Pool {
             .map(|at| ConnId(at as u32))
     }
 
-    /// From now on an origin is spoken to over TCP.
+    /// From now on the loader uses TCP with an origin.
     pub(crate) fn fall_back(&mut self, origin: OriginId) {
         self.groups[origin].speaks = self.groups[origin].over_tcp;
     }
 
-    /// Begins a connection.
+    /// Starts a connection.
     pub(crate) fn connect(&mut self, origin: OriginId, quic: bool, now: Nanos) -> Command {
         let conn = ConnId(self.connections.len() as u32);
         self.connections.push(Connection {
@@ -319,7 +319,7 @@ impl Pool {
         Command::Open { conn, origin, quic }
     }
 
-    /// Chromium's `CloseOneIdleSocket` takes the oldest of an arbitrary origin; here it is the oldest of all.
+    /// The oldest idle connection. Chromium's `CloseOneIdleSocket` takes the oldest of an arbitrary origin.
     fn oldest_idle(&self) -> Option<ConnId> {
         if self.idle == 0 {
             return None;
@@ -332,7 +332,7 @@ impl Pool {
     }
 }
 
-/// What an origin is spoken to with over TCP.
+/// The protocol that an origin uses over TCP.
 fn over_tcp(config: &Config, is_secure: bool, spoke_http2: bool) -> Speaks {
     match config.http2 {
         Http2::Always if is_secure => Speaks::Http2,
@@ -341,8 +341,9 @@ fn over_tcp(config: &Config, is_secure: bool, spoke_http2: bool) -> Speaks {
     }
 }
 
-/// Chromium's `AssignIdleSocketToRequest`: the most recently used connection (its congestion window is open
-/// and the server least likely to have closed it), else the oldest that was never used.
+/// The idle connection for a request, as in Chromium's `AssignIdleSocketToRequest`: the most recently used one,
+/// else the oldest unused one. The most recently used has an open congestion window, and the server has least
+/// likely closed it.
 fn pick_idle(idle: &mut Vec<ConnId>, connections: &[Connection]) -> Option<ConnId> {
     let was_used = |conn: &ConnId| connections[conn.0 as usize].requests > 0;
     let at = idle

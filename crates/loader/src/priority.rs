@@ -1,13 +1,13 @@
-//! Which waiting request goes first.
+//! The order in which waiting requests are sent.
 
 use firstflight_page::Kind;
 
-/// Rank of a kind of resource: the lowest goes first.
+/// Rank of a kind of resource; the lowest goes first.
 ///
 /// After Chromium's `TypeToPriority` (`third_party/blink/renderer/platform/loader/fetch/resource_fetcher.cc`):
-/// navigations and style sheets highest, then scripts and data, images and media low. It differs on purpose
-/// where Chromium knows more than a page model does: Chromium ranks fonts with style sheets and moves
-/// scripts up or down by their place in the document, here both come right after the style sheets.
+/// navigations and style sheets highest, then scripts and data, images and media low. It differs where Chromium
+/// knows more than a page model does. Chromium ranks fonts with style sheets, and moves scripts up or down by their
+/// place in the document; here both come right after the style sheets.
 pub(crate) fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Document => 0,

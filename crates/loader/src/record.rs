@@ -1,4 +1,4 @@
-//! What a load leaves behind. Times are [`Nanos`] since navigation start.
+//! The record of a load. Times are [`Nanos`] since navigation start.
 
 use serde::Serialize;
 
@@ -9,11 +9,11 @@ use crate::{ConnId, Nanos, OriginId};
 pub struct LoadRecord {
     /// Page load time: navigation start to load event. `None` if the load event never came.
     pub plt: Option<Nanos>,
-    /// First byte of the document's response, the redirects before it not counted.
+    /// When the first byte of the document's response arrived. Responses that redirect do not count.
     pub first_byte: Option<Nanos>,
-    /// When the last request ended, or the load was cut off.
+    /// When the last request ended, or the load was stopped.
     pub end: Nanos,
-    /// Why the load failed: its document did, or it ran out of time before the load event.
+    /// Why the load failed: the document failed, or the load timed out before the load event.
     pub failed: Option<String>,
     /// One per resource of the page, in the page's order.
     pub requests: Vec<RequestRecord>,
@@ -21,14 +21,14 @@ pub struct LoadRecord {
     pub connections: Vec<ConnectionRecord>,
 }
 
-/// One resource's way through the load.
+/// The request for one resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RequestRecord {
     /// Index of the resource in the page.
     pub resource: usize,
-    /// The connection that carried the request, or whose opening failed for it.
+    /// The connection that carried the request, or whose failed opening made it fail.
     pub conn: Option<ConnId>,
-    /// When it joined its origin's queue: discovery and its own delay are over. `None` if never discovered.
+    /// When it joined its origin's queue, after its own delay. `None` if it was never discovered.
     pub queued: Option<Nanos>,
     /// When the connection it used was opened, but not before `queued`; `None` on a reused connection.
     pub connect_start: Option<Nanos>,
@@ -36,7 +36,7 @@ pub struct RequestRecord {
     pub connect_end: Option<Nanos>,
     /// When its last byte was handed to the kernel.
     pub sent: Option<Nanos>,
-    /// When the first of the response was seen.
+    /// When the first byte of the response was seen.
     pub first_byte: Option<Nanos>,
     /// When the response was complete; `None` if it never was.
     pub end: Option<Nanos>,
@@ -44,7 +44,7 @@ pub struct RequestRecord {
     pub status: Option<u16>,
     /// Body bytes that arrived.
     pub body_bytes: u64,
-    /// How often it was sent again because a reused connection turned out to be dead.
+    /// How often it was sent again: after 425, after a reused connection was found closed, or after QUIC failed.
     pub retries: u32,
     /// Why it failed: no response, or not the response that the page has. `None` if it succeeded.
     pub error: Option<String>,
@@ -52,10 +52,10 @@ pub struct RequestRecord {
     pub initiator: Option<usize>,
 }
 
-/// One connection's life.
+/// One connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConnectionRecord {
-    /// Its name.
+    /// Its number.
     pub conn: ConnId,
     /// Index into [`Loader::origins`](crate::Loader::origins).
     pub origin: OriginId,
@@ -63,7 +63,7 @@ pub struct ConnectionRecord {
     pub opened: Nanos,
     /// When it could take a request.
     pub writable: Option<Nanos>,
-    /// When it failed or was closed; `None` if it outlived the load.
+    /// When it failed or was closed; `None` if it was open at the end of the load.
     pub closed: Option<Nanos>,
     /// Requests it was given.
     pub requests: u32,

@@ -1,24 +1,24 @@
-//! The loader's alarm clock. A timer that has lost its meaning is not removed: it fires and does nothing.
+//! The loader's timers. A timer that is not needed any more stays in the queue: it fires and does nothing.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::{ConnId, Nanos};
 
-/// What is due. The order decides between timers of the same time.
+/// A timer. The order of the variants decides between timers with the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// The delay between a resource's discovery and its request is over.
     Request(usize),
-    /// The name of a host is known.
+    /// The name of a host is resolved.
     Lookup(usize),
-    /// The certificate that the connection came with is verified.
+    /// The certificate of the connection's server is verified.
     Verified(ConnId),
-    /// Look whether the connection still makes progress.
+    /// Check whether the connection still makes progress.
     Stall(ConnId),
-    /// Look whether the connection over QUIC has got through.
+    /// Check whether the QUIC connection's handshake is done.
     Race(ConnId),
-    /// The load has taken too long.
+    /// The load has timed out.
     Load,
 }
 

@@ -1,4 +1,4 @@
-//! One request on one connection: from being assigned to the response's end, or to failure.
+//! One request on one connection, from its assignment to the end of the response, or to failure.
 
 use crate::loader::Loader;
 use crate::plan::Planned;
@@ -8,9 +8,9 @@ use crate::timers::Timer;
 use crate::{Command, ConnId, NANOS_PER_MS, Nanos, Quic, TOO_EARLY};
 
 impl Loader {
-    /// A connection was given a request. Connect times are the part of the handshake that the request itself
-    /// waited for, as in HAR's `timings.connect` and W3C Resource Timing's `connectStart`: of a connection that
-    /// is shared all have them that waited for it to be opened.
+    /// A connection was given a request. Its connect times are the part of the handshake that the request itself
+    /// waited for, as in HAR's `timings.connect` and W3C Resource Timing's `connectStart`. On a shared connection
+    /// every request has them that waited for the opening.
     pub(crate) fn on_assigned(&mut self, conn: ConnId, resource: usize) {
         let (start, record) = (self.start, &mut self.records[resource]);
         record.conn = Some(conn);
@@ -24,7 +24,7 @@ impl Loader {
         self.watch(conn);
     }
 
-    /// A connection's handshake is done: it waits for the certificate to be verified, where that takes time.
+    /// A connection's handshake is done. It may still have to wait for the certificate to be verified.
     pub(crate) fn on_writable(&mut self, conn: ConnId, now: Nanos) {
         let verified = self.verified_at(conn, now);
         if verified > now {
@@ -73,7 +73,7 @@ impl Loader {
         connection.is_some_and(|connection| connection.quic == Some(true))
     }
 
-    /// The connection over QUIC has had its time: has it got through?
+    /// The head start of a QUIC connection is over: opens a TCP connection if its handshake is not done.
     pub(crate) fn race(&mut self, conn: ConnId, now: Nanos) {
         let Some(connection) = self.pool.get_mut(conn) else {
             return;
@@ -88,7 +88,7 @@ impl Loader {
         }
     }
 
-    /// QUIC does not get through to an origin: what the connection carried waits for one over TCP.
+    /// QUIC does not work with an origin. The requests of the connection wait for one over TCP.
     fn leave_quic(&mut self, conn: ConnId, now: Nanos) {
         let Some(connection) = self.pool.get_mut(conn) else {
             return;
@@ -121,7 +121,7 @@ impl Loader {
         record.status = Some(status);
         let planned = &self.plan.resources[resource];
         if is_too_early(status, planned) {
-            // Asked for again when this answer has ended.
+            // The request is queued again when this response has ended.
             return;
         }
         if status != planned.status {
@@ -175,11 +175,11 @@ impl Loader {
         }
     }
 
-    /// A dead connection fails its request, or the first that waits for a connection if it was still being
-    /// opened (Chromium's `TransportClientSocketPool::OnConnectJobComplete`). But a request on a *reused*
-    /// connection that died before the first byte of the response is sent again: the server may have closed
-    /// it just as the request left (RFC 9112, 9.3.1). That needs no limit: every try uses up a reused
-    /// connection (Chromium's `HttpNetworkTransaction::ShouldResendRequest`).
+    /// A closed connection fails its request, or the first waiting request if it was still being opened (Chromium's
+    /// `TransportClientSocketPool::OnConnectJobComplete`). But a request on a *reused* connection that closed
+    /// before the first byte of the response is sent again: the server may have closed it just as the request left
+    /// (RFC 9112, section 9.3.1). No limit is needed, because every try uses up a reused connection (Chromium's
+    /// `HttpNetworkTransaction::ShouldResendRequest`).
     pub(crate) fn on_failed(&mut self, conn: ConnId, error: &str, now: Nanos) {
         let Some(connection) = self.pool.get_mut(conn) else {
             return;
@@ -209,7 +209,7 @@ impl Loader {
         self.drop_connection(conn, now);
     }
 
-    /// A connection of HTTP/2 takes all that it carries with it.
+    /// A failed HTTP/2 or HTTP/3 connection fails all its requests.
     fn fail_carried(&mut self, conn: ConnId, error: &str, now: Nanos) {
         for resource in 0..self.records.len() {
             let record = &self.records[resource];
@@ -219,7 +219,7 @@ impl Loader {
         }
     }
 
-    /// A stall timer fired: has the connection made progress since it was set?
+    /// A stall timer fired: fails the connection if it made no progress since then.
     pub(crate) fn check_stall(&mut self, conn: ConnId, now: Nanos) {
         let timeout = self.config.request_timeout;
         let Some(connection) = self.pool.get_mut(conn) else {
@@ -244,8 +244,8 @@ impl Loader {
         self.drop_connection(conn, now);
     }
 
-    /// Sees to it that a stall timer is set. There is one per connection: progress only moves a mark, and the
-    /// timer looks at the mark when it fires.
+    /// Makes sure that a stall timer is set. There is one per connection. Progress only updates a time, which the
+    /// timer compares when it fires.
     pub(crate) fn watch(&mut self, conn: ConnId) {
         let timeout = self.config.request_timeout;
         let Some(connection) = self.pool.get_mut(conn) else {
@@ -258,7 +258,7 @@ impl Loader {
         }
     }
 
-    /// How a complete response differs from the one that the page has.
+    /// How a complete response differs from the page's.
     fn mismatch(&self, resource: usize) -> Option<String> {
         let (record, planned) = (&self.records[resource], &self.plan.resources[resource]);
         if record.error.is_some() {
@@ -271,7 +271,7 @@ impl Loader {
         (got != asked).then(|| format!("body of {got} bytes, the page has {asked}"))
     }
 
-    /// Marks progress of a request; `false` if the connection does not carry it.
+    /// Notes progress of a request; `false` if the connection does not carry it.
     pub(crate) fn progresses(&mut self, conn: ConnId, request: usize, now: Nanos) -> bool {
         let Some(connection) = self.pool.get_mut(conn) else {
             return false;
@@ -305,14 +305,14 @@ impl Loader {
         self.fail(resource, error, now);
     }
 
-    /// The connection can take a request; if none waits for its origin, its slot may help another origin.
+    /// The connection can take a request. If none waits for its origin, its slot may serve another origin.
     fn release(&mut self, conn: ConnId, now: Nanos) {
         let origin = self.pool.make_idle(conn);
         self.serve(origin, now);
         self.serve_stalled(now);
     }
 
-    /// The connection's slot is free for the origin that needs it most, its own or another.
+    /// The connection is closed, and its slot goes to the origin that needs it most.
     fn drop_connection(&mut self, conn: ConnId, now: Nanos) {
         let origin = self.pool.close(conn, now);
         self.pool.stall(origin);
@@ -326,8 +326,8 @@ impl Loader {
     }
 }
 
-/// Whether a server wants to be asked again, behind the handshake (RFC 8470, section 5.2). On the connection that has its
-/// answer that is done.
+/// Whether the server asks the client to repeat the request after the handshake (RFC 8470, section 5.2). The
+/// handshake of the connection that carried this response is done by then.
 fn is_too_early(status: u16, planned: &Planned) -> bool {
     status == TOO_EARLY && planned.status != TOO_EARLY
 }

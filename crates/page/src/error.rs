@@ -1,6 +1,6 @@
-//! Why a page is refused.
+//! The error for a page that is refused.
 
-/// A page that cannot be used: where, what is wrong, and the fix.
+/// A page that cannot be used: which key is wrong, why, and the fix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {problem}")]
 pub struct PageError {

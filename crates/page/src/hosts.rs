@@ -1,10 +1,10 @@
-//! What a recording tells of the way to hosts.
+//! What a recording says of the hosts of a page.
 
 use crate::{Host, Page};
 
 impl Page {
-    /// How much farther `host` was than the end of the recording's access link or, where that is not known, than the
-    /// nearest host, ms; 0 where the recording does not say.
+    /// How much farther `host` was than the end of the recording's access link, ms. If the link is not known: than
+    /// the nearest host. 0 if the recording does not say.
     pub fn farther_ms(&self, host: &str) -> f64 {
         let own = self.host(host).map_or(0.0, |own| own.rtt_ms);
         let distances = self.hosts.iter().map(|known| known.rtt_ms);
@@ -13,12 +13,12 @@ impl Page {
         if own > 0.0 { (own - link).max(0.0) } else { 0.0 }
     }
 
-    /// What the recording tells of `host`.
+    /// What the recording says of `host`.
     pub fn host(&self, host: &str) -> Option<&Host> {
         self.hosts.iter().find(|known| known.host == host)
     }
 
-    /// How long the name of `host` was looked up, ms; 0 where the recording has no lookup.
+    /// Duration of the name lookup of `host`, ms; 0 if none was recorded.
     pub fn lookup_ms(&self, host: &str) -> f64 {
         self.host(host).map_or(0.0, |own| own.lookup_ms)
     }

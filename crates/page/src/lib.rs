@@ -1,11 +1,11 @@
-//! The page model: everything one navigation loads, and how it is written down.
+//! The page model: everything that one navigation loads, and its JSON form.
 //!
-//! A [`Page`] is a list of [`Resource`]s: sizes, types, server and processing times, and for each
-//! one who discovers it and when. Serialised as JSON it is a *profile*: a page without content,
-//! safe to share. Both clocks (the lab and the simulator) load the same `Page`.
+//! A [`Page`] is a list of [`Resource`]s: sizes, types, server and processing times, and for each the resource that
+//! discovers it, and when. Serialised as JSON it is a *profile*: a page without content, safe to share. Both clocks
+//! (the lab and the simulator) load the same `Page`.
 //!
-//! This crate does no I/O. It does not model content encodings (sizes are those on the wire),
-//! caching, or pages that change between loads.
+//! This crate does no I/O. It does not model content encodings (sizes are those on the wire), caching, or pages
+//! that change between loads.
 #![forbid(unsafe_code)]
 
 mod error;

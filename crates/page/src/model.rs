@@ -36,13 +36,13 @@ impl Page {
         })
     }
 
-    /// Where that is: the response's `Location`.
+    /// The URL that it redirects to: the response's `Location`.
     pub fn location(&self, index: usize) -> Option<&str> {
         let target = self.redirected_to(index)?;
         Some(&self.resources[target].url)
     }
 
-    /// The resource that the navigation ends with, after all its redirects.
+    /// The resource that the navigation ends with, after all redirects.
     pub fn document(&self) -> usize {
         std::iter::successors(Some(0), |&index| self.redirected_to(index))
             .last()
@@ -215,7 +215,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Host and port as a request names them: the port only where it is not the scheme's own.
+    /// Host and port as in a request. The port is left out if it is the scheme's default.
     pub fn authority(&self) -> String {
         let own = if self.secure { 443 } else { 80 };
         if self.port == own {

@@ -1,4 +1,4 @@
-//! Reading and writing a page as a JSON profile.
+//! Reads and writes a page as a JSON profile.
 
 use serde_json::error::Category;
 
@@ -8,11 +8,11 @@ use crate::{Page, PageError};
 pub const FORMAT: &str = "firstflight-profile/1";
 
 impl Page {
-    /// Reads and checks a profile. Its URLs become canonical.
+    /// Parses and checks a profile. Its URLs become canonical.
     ///
     /// # Errors
-    /// [`PageError`] naming the key where the text is not JSON, not of the profile format, or not a page
-    /// that can be loaded.
+    /// [`PageError`] naming the key, when the text is not JSON, not of the profile format, or not a page that can
+    /// be loaded.
     pub fn from_json(text: &str) -> Result<Self, PageError> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let mut page: Self =

@@ -1,25 +1,25 @@
-//! The same page without TLS, or with it.
+//! Changes the scheme of a page's URLs.
 
 use serde::Deserialize;
 use url::Url;
 
 use crate::Page;
 
-/// What is spoken with the origins of a page.
+/// Which origins of a page use TLS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
-    /// TLS with those that were recorded with it.
+    /// Those that were recorded with it.
     Recorded,
-    /// HTTP in the clear with all, as in the paper and the course.
+    /// None, as in the paper and the course.
     #[default]
     Http,
-    /// TLS with all.
+    /// All.
     Https,
 }
 
 impl Scheme {
-    /// Makes `page` what is to be loaded.
+    /// Changes the URLs of `page` accordingly.
     pub fn apply(self, page: &mut Page) {
         match self {
             Self::Recorded => {}
@@ -49,8 +49,7 @@ impl Page {
         self.change_scheme("https", "http");
     }
 
-    /// Makes every http URL https: what the page would cost over TLS. Hosts and paths stay, and so do ports that
-    /// are not http's own.
+    /// Changes every http URL to https: the page over TLS. Hosts, paths and ports other than http's default stay.
     pub fn secure_scheme(&mut self) {
         self.change_scheme("http", "https");
     }
@@ -64,7 +63,7 @@ impl Page {
     }
 }
 
-/// `None`: it has another scheme.
+/// The URL with the scheme `to`; `None` if it does not have the scheme `from`.
 fn changed(url: &str, from: &str, to: &str) -> Option<String> {
     let mut url = Url::parse(url).ok().filter(|url| url.scheme() == from)?;
     url.set_scheme(to).ok()?;

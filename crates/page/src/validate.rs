@@ -1,4 +1,4 @@
-//! What makes a page loadable.
+//! Checks whether a page can be loaded.
 
 use std::collections::HashSet;
 
@@ -6,9 +6,9 @@ use url::{Host as UrlHost, Url};
 
 use crate::{FORMAT, Origin, Page, PageError, Resource, Via};
 
-/// Most resources a page may have.
+/// Largest number of resources of a page.
 pub const MAX_RESOURCES: usize = 20_000;
-/// Most hosts a page may name: each gets a server address of its own.
+/// Largest number of hosts of a page; each gets its own server address.
 pub const MAX_HOSTS: usize = 10_000;
 /// Largest body, bytes.
 pub const MAX_BODY_BYTES: u64 = 1 << 32;
@@ -42,7 +42,7 @@ impl Page {
             ));
         }
         let name_ok = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        // A name becomes part of file names: '.' and '..' are folders.
+        // The name becomes part of file names: '.' and '..' are folders.
         let is_folder = matches!(self.name.as_str(), "." | "..");
         let length_ok = (1..=MAX_NAME_CHARS).contains(&self.name.len());
         if !length_ok || is_folder || !self.name.chars().all(name_ok) {
@@ -75,7 +75,7 @@ impl Page {
         self.validate_hosts()
     }
 
-    /// Writes every URL of a valid page as browsers request it.
+    /// Changes every URL of a valid page to the form in which browsers request it.
     pub(crate) fn canonicalise(&mut self) {
         for resource in &mut self.resources {
             if let Some(url) = canonical_url(&resource.url, None) {
@@ -216,7 +216,7 @@ impl Resource {
         })
     }
 
-    /// Path and query as they stand in the request line.
+    /// Path and query, as in the request line.
     pub fn target(&self) -> String {
         Url::parse(&self.url).map_or_else(
             |_| "/".to_owned(),
@@ -261,7 +261,7 @@ pub fn canonical_url(text: &str, base: Option<&str>) -> Option<String> {
 
 fn check_url(text: &str) -> Result<(), (String, String)> {
     let hint = || "use an absolute URL, as 'http://www.example.org/a.css'".to_owned();
-    // `Url::parse` passes over tabs and newlines, and encodes blanks. The text itself goes to other programs.
+    // `Url::parse` skips tabs and newlines, and encodes blanks. But other programs get the text itself.
     if text.contains(|c: char| c.is_control() || c.is_whitespace()) {
         let problem = format!("{:?} contains a blank or a control character", shorten(text));
         return Err((problem, "percent-encode it: a blank is %20".to_owned()));
@@ -277,7 +277,7 @@ fn check_url(text: &str) -> Result<(), (String, String)> {
         ));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        // A browser asks for no resource whose URL names a user, and a profile is made to be shared.
+        // A browser requests no resource whose URL names a user, and a profile is made to be shared.
         let problem = format!("'{}' names a user or a password", shorten(url.path()));
         return Err((
             problem,
@@ -287,8 +287,8 @@ fn check_url(text: &str) -> Result<(), (String, String)> {
     check_host(url.host_str().unwrap_or_default())
 }
 
-/// An address, or a name in the characters of host names and `_`, which real hosts have. `Url::parse` takes
-/// more: a `*` would be a wildcard in Chromium's resolver rules.
+/// Checks a host: an address, or a name of letters, digits, `-` and `_`, which real hosts have. `Url::parse`
+/// accepts more: a `*` would be a wildcard in Chromium's resolver rules.
 fn check_host(host: &str) -> Result<(), (String, String)> {
     // RFC 1035 section 2.3.4: 255 octets on the wire, so 253 characters, and 63 per label.
     if host.is_empty() || host.len() > 253 || host.split('.').any(|label| label.len() > 63) {
@@ -299,7 +299,7 @@ fn check_host(host: &str) -> Result<(), (String, String)> {
         ));
     }
     let name_ok = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
-    // The root's dot may end a name.
+    // A name may end in the root's dot.
     let labels_ok = !host
         .strip_suffix('.')
         .unwrap_or(host)

@@ -1,4 +1,4 @@
-//! Reading and writing profiles: what goes in comes out, and what is wrong is named.
+//! Reading and writing profiles: round trips, and errors that name the wrong key.
 
 mod pages;
 
@@ -34,7 +34,7 @@ fn read(value: &Value) -> Result<Page, PageError> {
     Page::from_json(&value.to_string())
 }
 
-/// The page with `value` at `pointer`; without the key where `value` is `None`.
+/// The page with `value` at `pointer`; without the key if `value` is `None`.
 fn with(pointer: &str, value: Option<Value>) -> Value {
     let mut page = whole();
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer has a slash");
@@ -313,7 +313,7 @@ fn a_profile_that_is_cut_short_is_refused_at_every_byte() {
     for end in 0..text.len() - 1 {
         let Some(start) = text.get(..end) else { continue };
         let error = Page::from_json(start).err();
-        // Without its last newline the text is whole.
+        // Without its last newline the text is still complete.
         if start.trim_end() == text.trim_end() {
             assert_eq!(error, None);
             continue;

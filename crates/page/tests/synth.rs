@@ -1,4 +1,4 @@
-//! Synthesised bodies have their recorded size and refer to what they discovered.
+//! Synthesised bodies have their recorded size, and refer to the resources that they discover.
 
 mod pages;
 
@@ -300,7 +300,7 @@ fn every_sheet_of_a_document_paints_in_a_place_of_its_own() {
     let rule = |body: &String| body.find("url(").map(|end| body[..end].to_owned());
     let rules: std::collections::HashSet<String> = bodies.iter().filter_map(rule).collect();
     assert_eq!(rules.len(), 16);
-    // What is over, the document asks for.
+    // The document requests what did not fit.
     assert!(text(&page, 0).contains("20.png"));
     assert!((0..=40).all(|index| synth::unplaced(&page, index).is_empty()));
 }
@@ -324,7 +324,7 @@ fn a_deep_chain_of_empty_scripts_does_not_exhaust_the_stack() {
     assert_eq!(bodies.body(0).len(), 100_000);
 }
 
-/// What a reader of tags asks for: the decoded `src` and `href` of every element.
+/// What an HTML parser would request: the decoded `src` and `href` of every element.
 fn asked_by_tags(html: &str, base: &Url) -> Vec<String> {
     let mut found = Vec::new();
     for tag in html.split('<').skip(1) {
@@ -354,7 +354,7 @@ proptest! {
         for (index, resource) in page.resources.iter().enumerate() {
             let body = bodies.body(index);
             prop_assert_eq!(body.len() as u64, resource.body_bytes);
-            // All at once or one by one makes no difference.
+            // All at once or one by one gives the same.
             prop_assert_eq!(&body, &synth::body(&page, index));
             prop_assert_eq!(bodies.unplaced(index), synth::unplaced(&page, index));
         }

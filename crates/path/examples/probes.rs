@@ -1,7 +1,8 @@
-//! Sends probes over a path on a virtual clock, to an end that sends each back at once.
+//! Sends probes over a path on a virtual clock. The far end sends each probe back at once.
 //!
 //! `cargo run -p firstflight-path --example probes -- PATH_JSON COUNT GAP_US` prints a line per arrival, in order:
-//! the probe's number and its round-trip time, ns. `tests/validation/link_check.py` compares them with the lab's.
+//! the probe's number and its round-trip time, ns. `tests/validation/link_check.py` compares these times with the
+//! lab's.
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 
 use std::error::Error;
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Delivers what is due before `now`: at the far end it goes back, here it is printed.
+/// Delivers every packet due by `now`. The far end sends it back; the near end prints it.
 fn echo(network: &mut Network<u64>, flow: Flow, now: u64, gap: u64) {
     while let Some((at, direction, probe)) = network.deliver(now) {
         match direction {

@@ -1,19 +1,19 @@
-//! Losses in bursts: the model of Gilbert and Elliott, a chain of a good and a bad state.
+//! Losses in bursts: the Gilbert-Elliott model, a Markov chain with a good and a bad state.
 //!
-//! After each packet the chain may change its state. In the good state nothing is lost. Left out: losses in
-//! the good state, and time: an idle link stays in its state.
+//! The chain may change its state after each packet. Not modelled: losses in the good state, and time. The state of
+//! an idle link does not change.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Stream;
 
-/// How losses come in bursts; how many there are is the path's `loss`.
+/// How losses come in bursts. The path's `loss` says how many packets are lost in the long run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
-    /// Mean length of a bad state, packets, from 1.
+    /// Mean length of a bad state, packets; at least 1.
     pub packets: f64,
-    /// Share of packets lost in it, above `loss` and up to 1.
+    /// Share of packets lost in the bad state; above the path's `loss`, at most 1.
     #[serde(default = "all")]
     pub loss: f64,
 }
@@ -23,25 +23,25 @@ fn all() -> f64 {
 }
 
 impl Burst {
-    /// Share of packets that meet the bad state, for a mean of `loss`.
+    /// Share of packets that meet the bad state, given a mean loss of `loss`.
     fn bad_share(self, loss: f64) -> f64 {
         loss / self.loss
     }
 
-    /// Probability that a good state ends after a packet.
+    /// Probability that the good state ends after a packet.
     fn to_bad(self, loss: f64) -> f64 {
         let bad = self.bad_share(loss);
         bad / (1.0 - bad) / self.packets
     }
 
-    /// Whether there is such a chain with a mean of `loss`.
+    /// Whether a chain with these values and a mean loss of `loss` exists.
     pub(crate) fn is_possible(self, loss: f64) -> bool {
         let fits = self.packets >= 1.0 && self.loss > loss && self.loss <= 1.0;
         fits && self.to_bad(loss) <= 1.0
     }
 }
 
-/// The chain of one direction of one link.
+/// The state of the chain on one direction of one link.
 #[derive(Debug, Clone)]
 pub(crate) struct Chain {
     random: Stream,

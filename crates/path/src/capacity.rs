@@ -1,21 +1,21 @@
-//! What takes packets off a queue: a rate, or the opportunities of a trace.
+//! How fast a link takes packets off its queue: at a rate, or at the delivery opportunities of a trace.
 
 use crate::Nanos;
 use crate::trace::Opportunities;
 
-/// How a link delivers. Packets are begun one after the other.
+/// How a link delivers. It sends one packet after the other.
 #[derive(Debug, Clone)]
 pub(crate) enum Capacity {
-    /// At once.
+    /// Without serialisation delay.
     Unlimited,
-    /// At so many bit/s.
+    /// At this rate, bit/s.
     Rate(u64),
-    /// When a trace says.
+    /// At the delivery opportunities of a trace.
     Trace(Opportunities),
 }
 
 impl Capacity {
-    /// When a packet is begun that finds the link idle at `now`.
+    /// When the link starts to send a packet that finds it idle at `now`.
     pub(crate) fn begin(&mut self, now: Nanos) -> Nanos {
         match self {
             Self::Unlimited | Self::Rate(_) => now,
@@ -23,7 +23,7 @@ impl Capacity {
         }
     }
 
-    /// When the last bit leaves of a packet that is begun at `at`.
+    /// When the last bit leaves of a packet whose sending starts at `at`.
     pub(crate) fn send(&mut self, at: Nanos, bytes: u32) -> Nanos {
         match self {
             Self::Unlimited => at,
@@ -32,7 +32,7 @@ impl Capacity {
         }
     }
 
-    /// When the next packet can be begun, the last one having left at `departed`.
+    /// When the link can start the next packet, if the last one left at `departed`.
     pub(crate) fn free(&mut self, departed: Nanos) -> Nanos {
         match self {
             Self::Unlimited | Self::Rate(_) => departed,
@@ -41,7 +41,7 @@ impl Capacity {
     }
 }
 
-/// How long `bytes` take, ns. Rounded up: a link is never faster than its rate.
+/// Serialisation time of `bytes`, ns. Rounded up, so that a link is never faster than its rate.
 fn serialisation(bytes: u32, rate_bps: u64) -> Nanos {
     (u64::from(bytes) * 8 * 1_000_000_000).div_ceil(rate_bps)
 }

@@ -1,4 +1,4 @@
-//! What a path is asked to be.
+//! The settings of a path.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,44 +15,44 @@ const RATES_BPS: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PathConfig {
-    /// Where the links are.
+    /// Whether origins share a link.
     pub topology: Topology,
     /// Round-trip propagation time, ms; half of it each way. Serialisation and queueing come on top.
     pub rtt_ms: f64,
-    /// Rate towards the client, bit/s; `None` for an unlimited one.
+    /// Rate towards the client, bit/s; `None` for an unlimited rate.
     pub down_bps: Option<u64>,
-    /// Rate towards the origins, bit/s; `None` for an unlimited one.
+    /// Rate towards the origins, bit/s; `None` for an unlimited rate.
     pub up_bps: Option<u64>,
-    /// In place of a rate towards the client: when the link delivers.
+    /// Delivery trace towards the client. It replaces `down_bps`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub down_trace: Option<Trace>,
-    /// As `down_trace`, towards the origins.
+    /// Delivery trace towards the origins. It replaces `up_bps`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up_trace: Option<Trace>,
     /// Buffer in front of each link.
     pub queue: Queue,
-    /// Whether CoDel and PIE mark packets of senders that understand it, rather than drop them (RFC 3168).
+    /// Whether CoDel and PIE mark packets of ECN-capable senders instead of dropping them (RFC 3168).
     pub ecn: bool,
     /// Probability that a packet is lost on a link, each direction, 0 to 1.
     pub loss: f64,
-    /// How losses come in bursts; each packet is lost on its own without.
+    /// How losses come in bursts; without it each packet is lost independently.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<Burst>,
-    /// Longest additional delay of a packet each way, ms: any from 0 is as likely.
+    /// Longest additional delay of a packet each way, ms. The delay is uniform from 0 to this value.
     pub jitter_ms: f64,
-    /// Whether a packet may overtake another of its origin and direction by its jitter.
+    /// Whether jitter may let a packet overtake another of the same origin and direction.
     pub reorder: bool,
     /// Probability that a packet that has left a link arrives twice, each direction, 0 to 1.
     pub duplicate: f64,
     /// Seed of everything random on the path; see [`Purpose`](crate::Purpose).
     pub seed: u64,
-    /// Round-trip times of single origins, ms, by origin index; `rtt_ms` for those that are not listed.
+    /// Round-trip times of single origins, ms, by origin index. Origins that are not listed have `rtt_ms`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub origin_rtt_ms: Vec<f64>,
-    /// What is done to single segments.
+    /// Rules that act on single segments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interference: Vec<Rule>,
-    /// What stands between the client and some of the origins.
+    /// The middlebox between the client and some of the origins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub middlebox: Option<Middlebox>,
 }
@@ -81,7 +81,7 @@ impl Default for PathConfig {
     }
 }
 
-/// Where the links are.
+/// Whether origins share a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topology {
@@ -91,7 +91,7 @@ pub enum Topology {
     Star,
 }
 
-/// What stands before a link, and whom it drops. The packet being serialised counts.
+/// The buffer in front of a link, and which packets it drops. The packet being serialised counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Queue {
@@ -99,7 +99,7 @@ pub enum Queue {
     Packets(usize),
     /// Drop-tail: at most this many bytes.
     Bytes(u64),
-    /// Drop-tail: who would wait longer than this, ms, is dropped.
+    /// Drop-tail: drops a packet that would wait longer than this, ms.
     Ms(u32),
     /// No limit.
     Unlimited,
@@ -116,15 +116,15 @@ impl Default for Queue {
     }
 }
 
-/// A path that cannot be: which key, and what it may be.
+/// A setting that is out of range: its key, and what it may be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("path.{key}: {value} is not possible; use {allowed}")]
 pub struct PathError {
     /// The key that is wrong.
     pub key: &'static str,
-    /// What it holds.
+    /// Its value.
     pub value: String,
-    /// What it may hold.
+    /// The values that are allowed.
     pub allowed: String,
 }
 
@@ -203,17 +203,17 @@ impl PathConfig {
         Ok(())
     }
 
-    /// Whether packets are lost, or changed, other than in a full queue.
+    /// Whether packets may be lost or changed other than by a full queue.
     pub fn may_lose(&self) -> bool {
         self.loss > 0.0 || self.may_interfere()
     }
 
-    /// Whether something is done to packets on purpose, by a rule or a middlebox.
+    /// Whether a rule or a middlebox may act on packets.
     pub fn may_interfere(&self) -> bool {
         !self.interference.is_empty() || self.middlebox.is_some()
     }
 
-    /// Rate in `direction`, bit/s; of a trace its mean; `None` for an unlimited one.
+    /// Rate in `direction`, bit/s; the mean rate of a trace; `None` for an unlimited rate.
     pub fn rate_bps(&self, direction: Direction) -> Option<u64> {
         let (rate_bps, trace) = self.link(direction);
         trace.map(Trace::mean_bps).or(rate_bps)
@@ -224,7 +224,7 @@ impl PathConfig {
         self.link(direction).1
     }
 
-    /// How a link in `direction` delivers, a trace beginning at `began`.
+    /// How a link in `direction` delivers. A trace starts at `began`.
     pub(crate) fn capacity(&self, direction: Direction, began: Nanos) -> Capacity {
         match self.link(direction) {
             (_, Some(trace)) => Capacity::Trace(Opportunities::new(trace.clone(), began)),
@@ -255,7 +255,7 @@ impl PathConfig {
         (self.jitter_ms * 1e6).round() as Nanos
     }
 
-    /// Whether all origins are equally far.
+    /// Whether all origins have the same round-trip time.
     pub(crate) fn is_uniform(&self) -> bool {
         (0..=self.origin_rtt_ms.len())
             .map(|origin| self.one_way(origin))

@@ -1,20 +1,20 @@
-//! Explicit congestion notification: what a packet says of it, and what a queue says by it (RFC 3168).
+//! Explicit congestion notification (RFC 3168): the ECN field of a packet, and how a queue marks it.
 
-/// The two bits of the IP header.
+/// The ECN field of the IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ecn {
-    /// Its sender knows nothing of it: a queue must drop.
+    /// Not-ECT: the sender does not use ECN, so a queue must drop.
     #[default]
     NotCapable,
-    /// ECT: its sender will take a mark for a drop.
+    /// ECT: the sender treats a mark like a drop.
     Capable,
-    /// CE: it met congestion.
+    /// CE: a queue has marked the packet.
     Marked,
 }
 
-/// What a queue may mark.
+/// A packet that a queue may mark.
 pub(crate) trait Mark {
-    /// Marks it; `false` where it must be dropped.
+    /// Marks the packet. Returns `false` if it must be dropped instead.
     fn mark(&mut self) -> bool;
 }
 
@@ -28,7 +28,7 @@ impl Mark for Ecn {
     }
 }
 
-/// A packet's own, what chance does to it behind its link, and what it carries. Small: a heap moves it about.
+/// A packet inside the path: its ECN field, its fate and its payload. Small, because a heap moves it about.
 #[derive(Debug, Clone)]
 pub(crate) struct Carried<P> {
     pub(crate) ecn: Ecn,

@@ -1,9 +1,9 @@
-//! Connections as the path tells them apart, and what chance does to each of their packets.
+//! Connections as the path numbers them, and the random events of each of their packets.
 //!
-//! What chance does to packet `k` of a connection and direction follows from the seed, the connection and `k` alone:
-//! other connections, the other direction and the time do not matter. So the real and the virtual clock lose, delay
-//! and double the same packets, as long as each connection sends the same ones. A retransmission is one more packet.
-//! Left out: what a link does to packets of all connections in their order there, such as losses in bursts.
+//! The events of packet `k` of a connection and direction depend only on the seed, the connection and `k`. Other
+//! connections, the other direction and the time have no influence. So the real and the virtual clock lose, delay
+//! and duplicate the same packets, as long as each connection sends the same ones. A retransmission counts as a
+//! further packet. Left out: events that depend on the order of all packets on a link, such as losses in bursts.
 
 use serde::Serialize;
 
@@ -11,18 +11,18 @@ use crate::network::Direction;
 use crate::random::{Purpose, Stream};
 use crate::{Nanos, PathConfig};
 
-/// What a connection speaks.
+/// The transport protocol of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// TCP: a connection begins with its first SYN.
     Tcp,
-    /// UDP: a connection is what goes between two ports, and begins with its first datagram.
+    /// UDP: a connection is the traffic between two ports, and begins with its first datagram.
     Udp,
 }
 
 impl Protocol {
-    /// Its number in an IP header.
+    /// Its protocol number in the IP header.
     fn number(self) -> u64 {
         match self {
             Self::Tcp => 6,
@@ -31,18 +31,18 @@ impl Protocol {
     }
 }
 
-/// A connection, as [`Network::open`](crate::Network::open) numbers it.
+/// The handle of a connection, from [`Network::open`](crate::Network::open).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flow(u32);
 
-/// What chance does to one packet.
+/// The random events of one packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Fate {
-    /// It is lost behind its link.
+    /// It is lost after it has left its link.
     pub(crate) is_lost: bool,
     /// It arrives twice.
     pub(crate) is_doubled: bool,
-    /// Its jitter.
+    /// Its additional delay.
     pub(crate) extra_delay: Nanos,
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct Fate {
 pub(crate) struct Flows {
     chances: Chances,
     known: Vec<Known>,
-    /// By origin: how many connections of TCP and of UDP there were, and what stands for all other packets.
+    /// By origin: how many TCP and UDP connections were opened, and the flow of all other packets.
     origins: Vec<([u64; 2], Option<Flow>)>,
 }
 
-/// How likely what is.
+/// The probabilities that all flows share.
 #[derive(Debug)]
 struct Chances {
     seed: u64,
@@ -67,11 +67,11 @@ struct Chances {
 #[derive(Debug)]
 struct Known {
     origin: usize,
-    /// Up and down; none where nothing is left to chance.
+    /// Up and down; `None` if the path has no per-packet randomness.
     streams: Option<Box<[Streams; 2]>>,
 }
 
-/// One direction of one connection.
+/// The random streams of one direction of one connection.
 #[derive(Debug)]
 struct Streams {
     loss: Stream,
@@ -84,7 +84,7 @@ impl Flows {
         Self {
             chances: Chances {
                 seed: config.seed,
-                // Bursts are the link's.
+                // Losses in bursts belong to the link.
                 loss: if config.burst.is_some() { 0.0 } else { config.loss },
                 duplicate: config.duplicate,
                 longest_jitter: config.longest_jitter(),
@@ -94,7 +94,7 @@ impl Flows {
         }
     }
 
-    /// The next connection to `origin`.
+    /// Opens the next connection to `origin`.
     pub(crate) fn open(&mut self, protocol: Protocol, origin: usize) -> Flow {
         let opened = &mut self.origin(origin).0[usize::from(protocol == Protocol::Udp)];
         let number = *opened;
@@ -102,7 +102,7 @@ impl Flows {
         self.add(origin, [protocol.number(), origin as u64, number])
     }
 
-    /// All packets to and from `origin` that belong to no connection.
+    /// The flow of all packets to and from `origin` that belong to no connection.
     pub(crate) fn unconnected(&mut self, origin: usize) -> Flow {
         if let Some(flow) = self.origin(origin).1 {
             return flow;
@@ -112,7 +112,7 @@ impl Flows {
         flow
     }
 
-    /// The far end of a connection, and what happens to its next packet in `direction`.
+    /// The origin of a connection, and the events of its next packet in `direction`.
     pub(crate) fn next_packet(&mut self, flow: Flow, direction: Direction) -> (usize, Fate) {
         let known = &mut self.known[flow.0 as usize];
         let fate = match &mut known.streams {
@@ -157,7 +157,7 @@ impl Streams {
         }
     }
 
-    /// One number of each stream per packet, whatever becomes of the packet.
+    /// Draws one number of each stream per packet, so that the count never depends on a packet's fate.
     fn draw(&mut self, chances: &Chances) -> Fate {
         Fate {
             is_lost: chances.loss > 0.0 && self.loss.is_below(chances.loss),

@@ -1,8 +1,8 @@
-//! What happens to single segments on purpose: rules that say which ones, and what is done to them.
+//! Interference: rules that select single segments, and say what happens to them.
 //!
-//! A rule looks at a TCP header when the segment enters the path, before any link. The path says what is to be
-//! done; doing it is up to the holder of the segment. Not modelled: sequence numbers and options; a segment sent
-//! again is one more of its kind.
+//! A rule looks at a TCP header when the segment enters the path, before any link. The path returns the action; the
+//! caller that holds the segment carries it out. Not modelled: sequence numbers and options. A retransmission
+//! counts as a further segment of its kind.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,42 +13,42 @@ use crate::{Direction, Protocol};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Which way the segment goes; either way without.
+    /// The direction of the segment; `None` for both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
-    /// What it is; anything without.
+    /// The kind of segment; `None` for any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
-    /// Whether it carries data; either without.
+    /// Whether the segment carries data; `None` for either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<bool>,
-    /// The origin's index, as [`Network::send`](crate::Network::send) has it; any without.
+    /// The origin's index, as in [`Network::send`](crate::Network::send); `None` for any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<usize>,
-    /// The connection's number, counted from 0 in the order of first packets; any without.
+    /// The connection's number, counted from 0 in the order of first packets; `None` for any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<u32>,
-    /// The first of the segments that fit to which something is done, counted from 1.
+    /// The first matching segment to act on, counted from 1.
     #[serde(default = "one")]
     pub nth: u32,
-    /// To how many of them, one after the other, it is done.
+    /// How many successive matching segments to act on.
     #[serde(default = "one")]
     pub count: u32,
-    /// What is done.
+    /// What to do with the segment.
     pub action: Action,
 }
 
-/// What a segment is. One can be several: data with a FIN is `data` and `fin`.
+/// A kind of segment. A segment can be of several kinds: data with a FIN is `data` and `fin`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The first segment of a connection.
     Syn,
-    /// Its answer.
+    /// The answer to a SYN.
     SynAck,
     /// Data outside a SYN.
     Data,
-    /// An acknowledgment and nothing else.
+    /// A pure acknowledgment.
     Ack,
     /// The end of one side's data.
     Fin,
@@ -56,13 +56,13 @@ pub enum Kind {
     Rst,
 }
 
-/// What is done to a segment.
+/// What is done to a segment. A rule can only drop it; the other actions are those of middleboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// It never reaches a link.
     Drop,
-    /// Its Fast Open option is overwritten; no rule does that, nor what follows, only a middlebox.
+    /// Its Fast Open option is overwritten.
     #[serde(skip_deserializing)]
     StripOption,
     /// Its data is cut off.
@@ -71,12 +71,12 @@ pub enum Action {
     /// It is dropped, and its sender gets a reset.
     #[serde(skip_deserializing)]
     Reset,
-    /// It goes twice.
+    /// It is sent twice.
     #[serde(skip_deserializing)]
     Duplicate,
 }
 
-/// The flags of TCP's header that matter here.
+/// The TCP flags that rules and middleboxes use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are four bits of a header")]
 pub struct TcpFlags {
@@ -90,14 +90,14 @@ pub struct TcpFlags {
     pub rst: bool,
 }
 
-/// What rules look at in a segment.
+/// The fields of a segment or datagram that rules and middleboxes look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What it is of; a datagram of UDP has no flags.
+    /// Its transport protocol. A UDP datagram has no flags.
     pub protocol: Protocol,
-    /// Which way it goes.
+    /// Its direction.
     pub direction: Direction,
-    /// The far end's index.
+    /// The origin's index.
     pub origin: usize,
     /// The connection's number, in the order of first packets.
     pub connection: u32,
@@ -105,25 +105,25 @@ pub struct Header {
     pub flags: TcpFlags,
     /// Payload, bytes.
     pub payload_bytes: u32,
-    /// It has Fast Open's option.
+    /// Whether it has the Fast Open option.
     pub fast_open: bool,
-    /// It is a SYN-ACK that acknowledges the SYN's data.
+    /// Whether it is a SYN-ACK that acknowledges the SYN's data.
     pub takes_syn_data: bool,
-    /// What it has of a `ClientHello` of TLS.
+    /// The parts of a TLS `ClientHello` in it.
     pub hello: Hello,
 }
 
-/// What a client's segment has of a `ClientHello` of TLS (RFC 8446, section 4.1.2).
+/// The parts of a TLS `ClientHello` in a client's segment (RFC 8446, section 4.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hello {
-    /// It begins one that goes on in the next segment.
+    /// Whether it begins a `ClientHello` that goes on in the next segment.
     pub is_cut: bool,
-    /// It ends one that announces early data, or follows it before the server has answered.
+    /// Whether it ends a `ClientHello` that announces early data, or follows one before the server has answered.
     pub offers_early_data: bool,
 }
 
 impl Header {
-    /// That of a datagram of UDP.
+    /// The header of a UDP datagram.
     #[must_use]
     pub fn of_datagram(direction: Direction, origin: usize, connection: u32, payload_bytes: u32) -> Self {
         Self {
@@ -140,22 +140,22 @@ impl Header {
     }
 }
 
-/// Rules at work.
+/// The rules, with their counters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interference {
-    /// Each rule with how many segments it has fitted.
+    /// Each rule with the number of segments it has matched.
     rules: Vec<(Rule, u32)>,
 }
 
 impl Interference {
-    /// Rules that have seen nothing yet.
+    /// The rules, before any segment.
     pub(crate) fn new(rules: &[Rule]) -> Self {
         Self {
             rules: rules.iter().map(|rule| (rule.clone(), 0)).collect(),
         }
     }
 
-    /// What is done to a segment: what the first rule says whose turn it is. Every rule that fits counts it.
+    /// The action for a segment, from the first rule that applies. Every rule that matches counts the segment.
     pub(crate) fn meet(&mut self, header: &Header) -> Option<Action> {
         let mut action = None;
         for (rule, fitted) in &mut self.rules {

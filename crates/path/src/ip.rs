@@ -1,8 +1,8 @@
-//! Versions of IP. A version adds nothing to a packet but the bytes of its header.
+//! IP versions. On the path they differ only in the size of the header.
 
 use serde::Deserialize;
 
-/// A version of IP.
+/// An IP version.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 pub enum IpVersion {
     /// IPv4 (RFC 791).
@@ -15,7 +15,7 @@ pub enum IpVersion {
 }
 
 impl IpVersion {
-    /// Bytes of a header without options or extension headers.
+    /// Header size without options or extension headers, bytes.
     #[must_use]
     pub const fn header_bytes(self) -> u32 {
         match self {

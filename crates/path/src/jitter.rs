@@ -1,15 +1,16 @@
-//! Order under jitter: a packet that would overtake another of its origin and direction waits for it, or does not.
+//! Packet order under jitter: a packet either waits for earlier ones of its origin and direction, or overtakes
+//! them.
 //!
-//! Left out: correlation between one packet's delay and the next one's, other than by keeping the order.
+//! Left out: correlation between the delays of successive packets, other than by keeping the order.
 
 use crate::network::Direction;
 use crate::{Nanos, PathConfig};
 
-/// The order of packets on a client's paths.
+/// Keeps the order of packets on a client's paths.
 #[derive(Debug)]
 pub(crate) struct Jitter {
     keeps_order: bool,
-    /// When the last packet is due, by origin and direction.
+    /// When the latest packet is due, by origin and direction.
     last: Vec<[Nanos; 2]>,
 }
 
@@ -21,7 +22,7 @@ impl Jitter {
         }
     }
 
-    /// When a packet is due that would be at `at`: where the order is kept, not before those sent before it.
+    /// When a packet arrives whose delay ends at `at`. If order is kept, it is not before the packets sent earlier.
     pub(crate) fn due(&mut self, at: Nanos, origin: usize, direction: Direction) -> Nanos {
         if !self.keeps_order {
             return at;

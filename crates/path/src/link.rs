@@ -1,4 +1,4 @@
-//! One direction of one link: a rate, or a trace, behind a buffer that decides about a packet when it arrives.
+//! One direction of one link: a rate or a trace, behind a buffer that decides about each packet on arrival.
 
 use std::collections::VecDeque;
 
@@ -9,8 +9,8 @@ use crate::{Nanos, Purpose, Queue, Stream};
 
 /// A FIFO that serialises packets at a fixed rate, or as a trace allows.
 ///
-/// A packet's departure follows from its arrival and from what stands before it, so it is known at once;
-/// the buffer only has to remember departures to know what still waits.
+/// A packet's departure follows from its arrival and from the packets ahead of it, so it is known at once. The
+/// buffer only has to remember departure times, to know which packets still wait.
 #[derive(Debug, Clone)]
 pub struct Link {
     capacity: Capacity,
@@ -20,12 +20,12 @@ pub struct Link {
     waiting_bytes: u64,
 }
 
-/// A packet on its way over a link.
+/// A packet that the link has accepted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
     /// When its last bit leaves.
     pub(crate) departs: Nanos,
-    /// It would have been dropped.
+    /// Whether the queue marked it instead of dropping it.
     pub(crate) is_marked: bool,
 }
 
@@ -50,13 +50,14 @@ impl Discipline {
 impl Link {
     /// A link of `rate_bps` bit/s (`None`: unlimited) behind `queue`; `seed` is that of PIE's early drops.
     ///
-    /// CoDel decides when a packet leaves, which is [`Network`](crate::Network)'s to do: here it drops nothing.
+    /// With CoDel this link drops nothing: [`Network`](crate::Network) handles CoDel, which decides when a packet
+    /// leaves.
     pub fn new(rate_bps: Option<u64>, queue: Queue, seed: u64) -> Self {
         let capacity = rate_bps.map_or(Capacity::Unlimited, Capacity::Rate);
         Self::of(capacity, queue, Stream::new(seed, Purpose::Pie, &[]))
     }
 
-    /// As [`Self::new`], of any capacity.
+    /// As [`Self::new`], with any capacity.
     pub(crate) fn of(capacity: Capacity, queue: Queue, random: Stream) -> Self {
         Self {
             capacity,
@@ -75,7 +76,7 @@ impl Link {
         Some(sent.departs)
     }
 
-    /// As [`Self::transmit`], of a packet that may be marked instead.
+    /// As [`Self::transmit`], for a packet that the queue may mark instead of dropping.
     pub(crate) fn offer(&mut self, now: Nanos, bytes: u32, ecn: &mut Ecn) -> Option<Sent> {
         if matches!(self.capacity, Capacity::Unlimited) {
             return Some(Sent {

@@ -1,11 +1,11 @@
-//! One direction of one link whose queue decides only when a packet's turn has come, as CoDel does.
+//! One direction of one link whose queue decides about a packet when the link can send it, as CoDel does.
 
 use crate::Nanos;
 use crate::capacity::Capacity;
 use crate::ecn::Mark;
 use crate::queue::Codel;
 
-/// A rate, or a trace, behind CoDel. Its owner lets it take its turns in the order of time.
+/// A rate or a trace behind CoDel. The owner must call [`Self::take_turn`] in the order of time.
 #[derive(Debug)]
 pub(crate) struct ManagedLink<T> {
     capacity: Capacity,
@@ -13,16 +13,16 @@ pub(crate) struct ManagedLink<T> {
     turn: Option<Nanos>,
 }
 
-/// What came of a turn.
+/// The result of one dequeue.
 #[derive(Debug)]
 pub(crate) struct Turn<T> {
-    /// What is sent, and when its last bit leaves.
+    /// The packet that is sent, and when its last bit leaves; `None` if no packet is left.
     pub(crate) sent: Option<(Nanos, T)>,
-    /// When it was.
+    /// The time of the dequeue.
     pub(crate) at: Nanos,
-    /// What was dropped.
+    /// The packets that CoDel dropped.
     pub(crate) dropped: Vec<T>,
-    /// How many were marked.
+    /// How many packets CoDel marked.
     pub(crate) marked: u64,
 }
 
@@ -35,17 +35,17 @@ impl<T: Mark> ManagedLink<T> {
         }
     }
 
-    /// Packets that wait.
+    /// Number of packets that wait.
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// When the link is free for the next packet.
+    /// When the next dequeue is due; `None` while the link is idle.
     pub(crate) fn next_turn(&self) -> Option<Nanos> {
         self.turn
     }
 
-    /// Takes a packet at `now`, after every turn until then, or hands it back if the buffer is full.
+    /// Queues a packet at `now`, or returns it if the buffer is full. Take every turn that is due by `now` first.
     pub(crate) fn offer(&mut self, now: Nanos, bytes: u32, item: T) -> Result<(), T> {
         self.queue.push(now, bytes, item)?;
         if self.turn.is_none() {
@@ -54,7 +54,7 @@ impl<T: Mark> ManagedLink<T> {
         Ok(())
     }
 
-    /// Takes the turn that is due.
+    /// Sends the next packet, after CoDel's drops; `None` while the link is idle.
     pub(crate) fn take_turn(&mut self) -> Option<Turn<T>> {
         let now = self.turn.take()?;
         let popped = self.queue.pop(now);

@@ -1,9 +1,9 @@
-//! Middleboxes that get in the way of first flights: what they do to SYNs with Fast Open, to a `ClientHello` and to
+//! Middleboxes that interfere with first flights: what they do to SYNs with Fast Open, to a `ClientHello` and to
 //! datagrams, and on which paths they stand.
 //!
-//! Whether one stands on the path to an origin is drawn from the seed and the origin's number alone: the
-//! answer is the same whatever the order of the questions. An origin that is behind one at a small share is behind
-//! one at any larger share. Not modelled: middleboxes that learn, or that treat segments after the handshake.
+//! The seed and the origin's number alone decide whether a middlebox stands on the path to an origin. The order of
+//! the calls has no influence. An origin behind one at a small share is also behind one at any larger share. Not
+//! modelled: middleboxes that learn, or that treat segments after the handshake.
 
 use std::collections::{HashMap, HashSet};
 
@@ -28,41 +28,41 @@ pub struct Middlebox {
 pub enum MiddleboxKind {
     /// Drops SYNs with data.
     DropData,
-    /// Drops SYNs with Fast Open's option, requests for a cookie among them.
+    /// Drops SYNs with the Fast Open option, cookie requests included.
     DropOption,
-    /// Takes the option out of SYNs, and leaves their data.
+    /// Removes the option from SYNs, and leaves their data.
     StripOption,
-    /// Takes the data out of SYNs, and leaves the option.
+    /// Removes the data from SYNs, and leaves the option.
     StripData,
     /// Answers SYNs with data by a reset.
     Reset,
-    /// Drops all that follows a SYN-ACK that has taken data, both ways.
+    /// Drops everything that follows a SYN-ACK that acknowledges SYN data, in both directions.
     BlackHole,
     /// Sends every SYN twice.
     DuplicateSyn,
-    /// Drops datagrams of UDP, as many firewalls do that know no QUIC.
+    /// Drops UDP datagrams, as firewalls do that do not know QUIC.
     DropUdp,
-    /// Drops datagrams in packets of more than 1,280 bytes, as a tunnel does that fragments nothing.
+    /// Drops datagrams in IP packets of more than 1,280 bytes, as a tunnel does that does not fragment.
     DropLargeUdp,
-    /// Lets 1 Mbit/s of datagrams pass, behind a burst of 32 KiB, and drops the others.
+    /// Polices UDP to 1 Mbit/s with a burst of 32 KiB, and drops the rest.
     LimitUdp,
-    /// Drops a `ClientHello` that announces early data, and what follows it.
+    /// Drops a `ClientHello` that announces early data, and the data that follows it.
     DropEarlyData,
-    /// Drops the beginning of a `ClientHello` that takes two segments.
+    /// Drops the first segment of a `ClientHello` that takes two segments.
     DropCutHello,
 }
 
-/// Bytes of UDP payload in a packet of 1,280 bytes of IPv4 or IPv6, which every link of IPv6 carries (RFC 8200, section 5).
+/// Bytes of UDP payload in an IP packet of 1,280 bytes, which every IPv6 link carries (RFC 8200, section 5).
 const LARGEST_DATAGRAM: u32 = 1_280 - 40 - 8;
-/// Bit/s of UDP payload, each way and of each origin.
+/// Rate of UDP payload, bit/s, for each direction and origin.
 const UDP_RATE: u64 = 1_000_000;
-/// Bytes of UDP payload that may come at once.
+/// Burst of UDP payload, bytes.
 const UDP_BURST: u64 = 32 * 1024;
 
-/// What may pass of a limited rate: a bucket of tokens.
+/// A token bucket.
 #[derive(Debug, Clone, Copy)]
 struct Allowance {
-    /// Bits times 10^9 per second that are left, and when that was so.
+    /// Tokens left, in bits times 10^9 per second, and the time of the last update.
     left: u128,
     at: Nanos,
 }
@@ -70,7 +70,7 @@ struct Allowance {
 impl Allowance {
     const FULL: u128 = UDP_BURST as u128 * 8 * 1_000_000_000;
 
-    /// Whether so many bytes may pass at `now`.
+    /// Whether `bytes` may pass at `now`.
     fn take(&mut self, now: Nanos, bytes: u32) -> bool {
         let gained = u128::from(now.saturating_sub(self.at)) * u128::from(UDP_RATE);
         (self.left, self.at) = (Self::FULL.min(self.left + gained), now);
@@ -81,19 +81,19 @@ impl Allowance {
     }
 }
 
-/// A middlebox at work.
+/// A middlebox and its state.
 #[derive(Debug)]
 pub(crate) struct Guard {
     middlebox: Middlebox,
     seed: u64,
-    /// Connections of which nothing passes any more.
+    /// Connections whose packets are all dropped from now on.
     swallowed: HashSet<u32>,
-    /// What is left for datagrams, each way and of each origin.
+    /// Token buckets for datagrams, by direction and origin.
     allowances: HashMap<(Direction, usize), Allowance>,
 }
 
 impl Guard {
-    /// One that has seen nothing yet.
+    /// A middlebox that has seen no packet yet.
     pub(crate) fn new(middlebox: Middlebox, seed: u64) -> Self {
         Self {
             middlebox,
@@ -103,7 +103,7 @@ impl Guard {
         }
     }
 
-    /// What is done to a packet at `now`.
+    /// The action for a packet at `now`.
     pub(crate) fn meet(&mut self, now: Nanos, header: &Header) -> Option<Action> {
         if !self.stands_before(header.origin) {
             return None;

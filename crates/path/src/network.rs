@@ -1,4 +1,4 @@
-//! All paths of a client: where its packets are, and when they are due.
+//! All paths of a client: which packets are on them, and when each is due.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,7 +16,7 @@ use crate::{
     Action, Ecn, Flow, Header, Link, Nanos, PathConfig, PathError, Protocol, Purpose, Queue, Stream, Topology,
 };
 
-/// Which way a packet goes.
+/// The direction of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -32,36 +32,36 @@ impl Direction {
     }
 }
 
-/// A packet that was not carried.
+/// A packet that the path dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DroppedPacket<P> {
     /// When it was dropped.
     pub at: Nanos,
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
-    /// Why.
+    /// The reason.
     pub why: Dropped,
-    /// What was sent.
+    /// Its payload.
     pub payload: P,
 }
 
-/// Why a packet was not carried.
+/// Why a packet was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dropped {
-    /// The buffer was full, or its discipline took it.
+    /// The buffer was full, or the queue discipline dropped it.
     QueueFull,
-    /// The loss model took it.
+    /// The loss model dropped it.
     Lost,
-    /// A rule or a middlebox took it.
+    /// A rule or a middlebox dropped it.
     Taken,
 }
 
-/// What the path needs to know of a packet.
+/// The properties of a packet that the path uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
-    /// Its size.
+    /// Its size, IP header included.
     pub bytes: u32,
-    /// Whether a queue may mark it.
+    /// Its ECN field: whether a queue may mark it.
     pub ecn: Ecn,
 }
 
@@ -70,22 +70,22 @@ pub struct Packet {
 pub struct Arrival<P> {
     /// When it was due.
     pub at: Nanos,
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
-    /// Whether it was marked on the way.
+    /// Whether a queue marked it.
     pub is_marked: bool,
-    /// What was sent.
+    /// Its payload.
     pub payload: P,
 }
 
-/// How many packets were not carried, by why.
+/// Number of dropped packets, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Drops {
-    /// By a full buffer, or by its discipline.
+    /// Dropped by a full buffer, or by the queue discipline.
     pub full: u64,
-    /// By the loss model.
+    /// Dropped by the loss model.
     pub lost: u64,
-    /// By a rule or a middlebox.
+    /// Dropped by a rule or a middlebox.
     pub taken: u64,
 }
 
@@ -97,14 +97,14 @@ pub struct Drops {
 pub struct Network<P> {
     config: PathConfig,
     links: Vec<[Link; 2]>,
-    /// In place of `links` with a queue that decides only when a packet's turn has come.
+    /// Links with a queue that decides at departure (CoDel). They replace those of `links`.
     managed: Vec<[Option<ManagedLink<Held<P>>>; 2]>,
-    /// When the first packet was sent: traces begin.
+    /// When the first packet was sent. Traces begin then.
     began: Option<Nanos>,
     events: BinaryHeap<Reverse<Event<P>>>,
     sequence: u64,
     flows: Flows,
-    /// By link and direction, with losses in bursts.
+    /// Loss chains by link and direction, if losses come in bursts.
     chains: Vec<[Chain; 2]>,
     jitter: Jitter,
     duplicated: u64,
@@ -112,17 +112,17 @@ pub struct Network<P> {
     interference: Interference,
     guard: Option<Guard>,
     drops: Drops,
-    /// What [`Self::next_drop`] hands back.
+    /// Packets that [`Self::next_drop`] has yet to return.
     dropped: VecDeque<DroppedPacket<P>>,
-    /// Whether packets reach the shared link in the order they were sent and can be put there at once.
+    /// Whether packets reach the shared link in the order they were sent, so that they can enter it at once.
     uniform: bool,
 }
 
-/// A packet that waits before a link, and the delay that it has after it.
+/// A packet that waits before a link, and its delay after the link.
 #[derive(Debug)]
 struct Held<P> {
     delay: Nanos,
-    /// The far end, if the delay varies after the link.
+    /// The origin, if the delay after the link varies.
     origin: Option<usize>,
     packet: Carried<P>,
 }
@@ -134,7 +134,7 @@ impl<P> Mark for Held<P> {
 }
 
 impl<P> Held<P> {
-    /// A packet that has its delay behind it.
+    /// A packet whose delay came before the link.
     fn after_delay(packet: Carried<P>) -> Self {
         Self {
             delay: 0,
@@ -203,8 +203,8 @@ impl<P: Clone> Network<P> {
         })
     }
 
-    /// What is done to a segment that is about to be sent, by a rule or else by a middlebox. One that is to be
-    /// dropped is counted, and not sent.
+    /// The action of a rule, or else of a middlebox, on a segment that is about to be sent. A segment to be dropped
+    /// is counted here, and the caller must not send it.
     pub fn meet(&mut self, now: Nanos, header: &Header) -> Option<Action> {
         let ruled = self.interference.meet(header);
         let action = ruled.or_else(|| self.guard.as_mut()?.meet(now, header));
@@ -212,28 +212,28 @@ impl<P: Clone> Network<P> {
         action
     }
 
-    /// The next connection to `origin`, the far end's index. Call it in the order of first packets.
+    /// Opens the next connection to `origin`, an origin's index. Call it in the order of first packets.
     pub fn open(&mut self, protocol: Protocol, origin: usize) -> Flow {
         self.flows.open(protocol, origin)
     }
 
-    /// What stands for all packets to and from `origin` that belong to no connection.
+    /// The flow of all packets to and from `origin` that belong to no connection.
     pub fn unconnected(&mut self, origin: usize) -> Flow {
         self.flows.unconnected(origin)
     }
 
-    /// Sends a packet of `bytes` at `now` that belongs to no connection, of a sender without ECN; `origin` is the far
-    /// end's index. Calls must not go back in time.
+    /// Sends a packet of `bytes` at `now` that belongs to no connection and whose sender does not use ECN. `origin`
+    /// is the origin's index. Calls must not go back in time.
     pub fn send(&mut self, now: Nanos, direction: Direction, origin: usize, bytes: u32, payload: P) {
         let ecn = Ecn::NotCapable;
         let flow = self.unconnected(origin);
         self.carry(now, direction, flow, Packet { bytes, ecn }, payload);
     }
 
-    /// As [`Self::send`], of a connection and of any sender.
+    /// As [`Self::send`], for a packet of a connection, with an ECN field.
     ///
     /// # Panics
-    /// When `flow` is of another network.
+    /// If `flow` is from another network.
     pub fn carry(&mut self, now: Nanos, direction: Direction, flow: Flow, packet: Packet, payload: P) {
         let bytes = packet.bytes;
         let ecn = if self.config.ecn {
@@ -275,7 +275,7 @@ impl<P: Clone> Network<P> {
         self.cross_link(now, direction, link, bytes, held);
     }
 
-    /// When [`Self::deliver`] has something to do next.
+    /// When to call [`Self::deliver`] next.
     pub fn next_event(&self) -> Option<Nanos> {
         let event = self.events.peek().map(|Reverse(event)| event.at);
         if self.managed.is_empty() {
@@ -285,13 +285,13 @@ impl<P: Clone> Network<P> {
         event.into_iter().chain(turn).min()
     }
 
-    /// The next packet that is due at `now`, with the time it was due.
+    /// The next packet due by `now`, with the time it was due.
     pub fn deliver(&mut self, now: Nanos) -> Option<(Nanos, Direction, P)> {
         let arrival = self.arrive(now)?;
         Some((arrival.at, arrival.direction, arrival.payload))
     }
 
-    /// As [`Self::deliver`], with whether a queue has marked it.
+    /// As [`Self::deliver`], and says whether a queue marked the packet.
     pub fn arrive(&mut self, now: Nanos) -> Option<Arrival<P>> {
         while self.next_event()? <= now {
             if !self.managed.is_empty()
@@ -316,12 +316,12 @@ impl<P: Clone> Network<P> {
         None
     }
 
-    /// A packet that was dropped since the last call, in sending as in delivering, the earliest first.
+    /// The next dropped packet that was not returned yet, the earliest first. Both sending and delivering can drop.
     pub fn next_drop(&mut self) -> Option<DroppedPacket<P>> {
         self.dropped.pop_front()
     }
 
-    /// Packets on their way.
+    /// Number of packets on their way.
     pub fn in_flight(&self) -> usize {
         let links = self.managed.iter().flatten().flatten();
         self.events.len() + links.map(ManagedLink::len).sum::<usize>()
@@ -332,7 +332,7 @@ impl<P: Clone> Network<P> {
         self.drops
     }
 
-    /// Packets sent on twice so far.
+    /// Packets duplicated so far.
     pub fn duplicated(&self) -> u64 {
         self.duplicated
     }
@@ -382,7 +382,7 @@ impl<P: Clone> Network<P> {
         });
     }
 
-    /// The link whose turn is next.
+    /// The link whose dequeue is due next.
     fn next_turn(&self) -> Option<(Nanos, usize, Direction)> {
         let links = self.managed.iter().enumerate();
         let turns = links.flat_map(|(link, pair)| {
@@ -408,7 +408,8 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// A packet leaves its link. A lost one has used it: it is lost on the wire, not in the buffer.
+    /// A packet leaves its link. A packet lost by chance has used the link: it is lost on the wire, not in the
+    /// buffer.
     fn depart(&mut self, now: Nanos, departs: Nanos, direction: Direction, link: usize, held: Held<P>) {
         if held.packet.is_lost || self.loses(link, direction) {
             return self.note_dropped(now, direction, Dropped::Lost, held);
@@ -424,7 +425,7 @@ impl<P: Clone> Network<P> {
         self.push(at, direction, None, held.packet);
     }
 
-    /// Whether a link loses its next packet in a burst.
+    /// Whether a burst takes the next packet of a link.
     fn loses(&mut self, link: usize, direction: Direction) -> bool {
         let Some(burst) = self.config.burst.filter(|_| self.config.loss > 0.0) else {
             return false;
@@ -450,7 +451,7 @@ impl<P: Clone> Network<P> {
         &mut self.links[index][direction.index()]
     }
 
-    /// What is random on one direction of one link.
+    /// The random stream of one direction of one link.
     fn stream(&self, purpose: Purpose, link: usize, direction: Direction) -> Stream {
         Stream::new(
             self.config.seed,

@@ -1,20 +1,20 @@
-//! Random numbers by purpose: every use draws from a stream of its own.
+//! Random numbers by purpose: every use draws from its own stream.
 //!
-//! A stream follows from a seed, a [`Purpose`] and indices (which link, which connection, which direction) by a hash,
-//! so no two uses share one, and how many numbers one use draws changes nothing for another. The generator is
-//! PCG XSL 128/64 (MCG) by O'Neill (2014), whose stream the `rand_pcg` crate guarantees across versions and platforms.
-//! Left out: unpredictability. Neither hash nor generator is cryptographic.
+//! A stream is derived by a hash from a seed, a [`Purpose`] and indices (which link, which connection, which
+//! direction). No two uses share a stream, so how many numbers one use draws changes nothing for another. The
+//! generator is PCG XSL 128/64 (MCG) by O'Neill (2014); the `rand_pcg` crate guarantees its output across versions
+//! and platforms. Neither hash nor generator is cryptographic.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-/// What a stream of random numbers is for. The numbers are part of what a seed means: never change or reuse one.
+/// The purpose of a random stream. The number is part of the hash: never change or reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub enum Purpose {
-    /// Whether a packet is lost on its own; by flow and direction.
+    /// Whether a packet is lost independently; by flow and direction.
     Loss = 1,
-    /// The chain of Gilbert and Elliott; by link and direction.
+    /// The Gilbert-Elliott chain; by link and direction.
     LossBursts = 2,
     /// A packet's additional delay; by flow and direction.
     Jitter = 3,
@@ -26,7 +26,7 @@ pub enum Purpose {
     Middlebox = 6,
     /// Whether the client has a cookie for an origin; by origin.
     Cookie = 7,
-    /// Where the kernel's tick and its timer wheel stand when a load begins.
+    /// The phase of the kernel's tick and timer wheel when a load begins.
     TimerWheel = 8,
     /// Which of the servers behind an address gave the client its cookie; by host.
     PrimingServer = 9,
@@ -36,13 +36,13 @@ pub enum Purpose {
     FastOpenKey = 11,
     /// The SYNs of a flood.
     Flood = 12,
-    /// Flows that are replayed on a kernel, and what happens to their packets.
+    /// Flows that are replayed on a kernel, and the fates of their packets.
     Replay = 13,
 }
 
 impl Purpose {
-    /// Whether `index`, such as an origin, is one of a `share`. The answer depends on the seed and the index alone: it
-    /// is the same at any time and in any order, and one of a small share is one of any larger share.
+    /// Whether `index`, such as an origin, belongs to a share of `share`. The answer depends on the seed and the
+    /// index alone, not on time or order. An index in a small share is also in any larger share.
     pub fn falls_on(self, index: usize, share: f64, seed: u64) -> bool {
         Stream::new(seed, self, &[index as u64]).is_below(share)
     }
@@ -50,7 +50,7 @@ impl Purpose {
 
 /// The increment of `SplitMix64` (Steele, Lea and Flood 2014), the fractional part of the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Where the two halves of a generator's seed begin: the first 128 bits of the fractional part of pi.
+/// Initial values of the two halves of a generator's seed: the first 128 bits of the fractional part of pi.
 const HALVES: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 
 /// A stream of random numbers.
@@ -66,7 +66,7 @@ const HALVES: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 pub struct Stream(Pcg64Mcg);
 
 impl Stream {
-    /// The stream of `seed` for `purpose`, of one of several that `indices` tell apart.
+    /// The stream of `seed` for `purpose`; `indices` tell several streams of one purpose apart.
     pub fn new(seed: u64, purpose: Purpose, indices: &[u64]) -> Self {
         let half = |start| {
             let words = [seed, purpose as u64].into_iter().chain(indices.iter().copied());
@@ -79,29 +79,29 @@ impl Stream {
         Self(Pcg64Mcg::from_seed(bytes))
     }
 
-    /// The next number, any of 64 bits.
+    /// The next number: 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// The next number from 0 to below 1, in steps of 2^-53.
+    /// The next number, in `0.0..1.0` and in steps of 2^-53.
     pub fn next_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// The next number from 0 to below `bound`; 0 if that is 0. One word each, so the k-th number is the k-th word's
-    /// (Lemire 2019, without the rejection: a number is more likely than another by at most `bound` / 2^64).
+    /// The next number in 0..`bound`; 0 if `bound` is 0. It takes one word, so the k-th number comes from the k-th
+    /// word (Lemire 2019, without the rejection: the bias is at most `bound` / 2^64).
     pub fn next_below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Whether the next number from 0 to below 1 is below `share`.
+    /// Whether the next number in `0.0..1.0` is below `share`.
     pub fn is_below(&mut self, share: f64) -> bool {
         self.next_f64() < share
     }
 }
 
-/// Mixes a word into a hash: `SplitMix64`'s step and finaliser, one-to-one in the word and in the hash.
+/// Mixes a word into a hash with `SplitMix64`'s step and finaliser: one-to-one in the word and in the hash.
 fn absorb(hash: u64, word: u64) -> u64 {
     let mut mixed = (hash ^ word).wrapping_add(GOLDEN);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// Every purpose: the compiler asks for a new one here.
+    /// Every purpose. The match makes the compiler ask for a new one here.
     fn purposes() -> Vec<Purpose> {
         use Purpose::{
             Cookie, Duplicate, FastOpenKey, Flood, Jitter, Loss, LossBursts, Middlebox, Pie, PrimingServer,
@@ -139,7 +139,7 @@ mod tests {
         std::iter::successors(Some(Loss), |purpose| next(*purpose)).collect()
     }
 
-    /// Seeds and indices that invite collisions: small, neighbouring, complements of each other, single bits.
+    /// Seeds and indices that might collide: small, neighbouring, complements of each other, single bits.
     fn awkward() -> Vec<u64> {
         let small = 0..20;
         let bits = (5..64).step_by(7).map(|bit| 1 << bit);
@@ -160,7 +160,7 @@ mod tests {
                 let four = (0..8).map(|bits| vec![6, bits & 1, bits >> 1 & 1, bits >> 2]);
                 for indices in one.chain(two).chain(four).chain([vec![]]) {
                     let mut stream = Stream::new(seed, purpose, &indices);
-                    // Two streams that overlap later than at their beginnings would show in any window of theirs.
+                    // Two numbers of each: this also finds a stream that begins one number into another.
                     for word in [stream.next_u64(), stream.next_u64()] {
                         let other = seen.insert(word, (seed, purpose, indices.clone()));
                         assert_eq!(other, None, "{seed} {purpose:?} {indices:?}");
@@ -188,7 +188,7 @@ mod tests {
                 })
                 .sum::<f64>()
                 / count as f64;
-            // A twelfth is the variance of a uniform number; five standard errors.
+            // A uniform number has variance 1/12; the tolerance is five standard errors.
             assert!((12.0 * covariance).abs() < 5.0 / f64::from(count as u32).sqrt());
         }
     }

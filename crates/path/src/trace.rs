@@ -1,12 +1,12 @@
-//! A link as Mahimahi records it: when it can deliver, rather than how fast it is.
+//! A link as Mahimahi records it: a list of delivery opportunities instead of a rate.
 //!
-//! A trace is a time in ms per line, none before the one above. Each is an opportunity to deliver 1,500 bytes:
-//! of one packet, of several, or of a part of one, whose rest has the next opportunity. What comes at the very
-//! time of an opportunity is too late for it, and an opportunity, or the rest of one, that finds nothing waiting
-//! is lost. After its last time the trace begins again, at once (`link_queue.cc` of Mahimahi).
+//! A trace has one time in ms per line, in order. Each time is an opportunity to deliver 1,500 bytes: one packet,
+//! several, or a part of one, whose rest takes the next opportunity. A packet that arrives exactly at the time of
+//! an opportunity is too late for it. An opportunity, or the rest of one, that finds no packet is lost. After its
+//! last time the trace starts again at once (`link_queue.cc` of Mahimahi).
 //!
-//! Left out: Mahimahi's four bytes of device header per packet, with which an opportunity has 1,504; a trace
-//! that ends rather than begins again (`--once`).
+//! Left out: Mahimahi's four bytes of device header per packet, which make its opportunities 1,504 bytes; and
+//! traces that end instead of repeating (`--once`).
 
 use std::sync::Arc;
 
@@ -14,44 +14,44 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
-/// What one opportunity delivers.
+/// Bytes that one opportunity delivers.
 const OPPORTUNITY_BYTES: u32 = 1_500;
 const MS: Nanos = 1_000_000;
-/// Characters of a wrong line that its error shows.
+/// How many characters of a wrong line its error shows.
 const SHOWN: usize = 20;
 
-/// Times of a link's delivery opportunities, ms since the trace began. A copy costs nothing.
+/// Times of a link's delivery opportunities, ms since the trace began. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Trace {
     times_ms: Arc<[u32]>,
 }
 
-/// Why a text is no trace.
+/// Why a text is not a trace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// A line that is no number, too large a one, or nothing.
+    /// A line that is empty, no number, or too large a number.
     #[error("line {line}: \"{text}\" is not a time in whole ms")]
     NotATime {
-        /// Counts from 1.
+        /// Its line number, from 1.
         line: usize,
-        /// What it begins with.
+        /// The beginning of the line.
         text: String,
     },
     /// A time before the one above it.
     #[error("line {line}: {ms} ms comes before the {before} ms of the line above")]
     Decreasing {
-        /// Counts from 1.
+        /// Its line number, from 1.
         line: usize,
         /// Its time.
         ms: u32,
         /// The time above it.
         before: u32,
     },
-    /// There is no line.
+    /// The text has no line.
     #[error("it is empty")]
     Empty,
-    /// It would begin again for ever without time going on.
+    /// All times are 0, so that the trace would repeat without time going on.
     #[error("it lasts 0 ms: every line is 0")]
     NoTime,
 }
@@ -84,17 +84,17 @@ impl Trace {
         }
     }
 
-    /// How long it is until it begins again, ms.
+    /// Length of the trace until it repeats, ms.
     pub fn lasts_ms(&self) -> u32 {
         self.times_ms.last().copied().unwrap_or(1)
     }
 
-    /// Opportunities until it begins again.
+    /// Number of opportunities until the trace repeats.
     pub fn opportunities(&self) -> usize {
         self.times_ms.len()
     }
 
-    /// What it delivers in the mean when something always waits, bit/s.
+    /// Mean rate of a link that always has packets waiting, bit/s.
     pub fn mean_bps(&self) -> u64 {
         let bits = self.opportunities() as u64 * u64::from(OPPORTUNITY_BYTES) * 8;
         bits * 1_000 / u64::from(self.lasts_ms())
@@ -116,20 +116,20 @@ impl From<Trace> for String {
     }
 }
 
-/// A trace that runs, and the opportunity that is at hand.
+/// A running trace, and its current opportunity.
 #[derive(Debug, Clone)]
 pub(crate) struct Opportunities {
     trace: Trace,
     began: Nanos,
-    /// How often it has begun again.
+    /// How often the trace has repeated.
     lap: u64,
     index: usize,
-    /// Bytes that the opportunity at hand can still deliver.
+    /// Bytes that the current opportunity can still deliver.
     left: u32,
 }
 
 impl Opportunities {
-    /// Those of `trace`, which begins at `began`.
+    /// The opportunities of `trace`, which begins at `began`.
     pub(crate) fn new(trace: Trace, began: Nanos) -> Self {
         Self {
             trace,
@@ -140,7 +140,7 @@ impl Opportunities {
         }
     }
 
-    /// Lets those until `now` go by; when the next one is.
+    /// Skips the opportunities up to `now`. Returns the time of the next one.
     pub(crate) fn after(&mut self, now: Nanos) -> Nanos {
         if self.at() <= now {
             self.seek(now);
@@ -148,7 +148,7 @@ impl Opportunities {
         self.at()
     }
 
-    /// Delivers so many bytes with the opportunity at hand and those that follow; when the last of them leaves.
+    /// Uses the current opportunity, and those after it, for `bytes`. Returns when the last byte leaves.
     pub(crate) fn carry(&mut self, mut bytes: u32) -> Nanos {
         while bytes > self.left {
             bytes -= self.left;
@@ -158,7 +158,7 @@ impl Opportunities {
         self.at()
     }
 
-    /// When there is room for more.
+    /// When the next bytes can leave.
     pub(crate) fn room(&mut self) -> Nanos {
         if self.left == 0 {
             self.step();
@@ -174,7 +174,7 @@ impl Opportunities {
     fn seek(&mut self, now: Nanos) {
         let (passed, lasts) = ((now - self.began) / MS, u64::from(self.trace.lasts_ms()));
         self.lap = passed / lasts;
-        // The last time is `lasts`, which a remainder does not reach: there is always one after it.
+        // The last time equals `lasts`, and the remainder is below it: a later time always exists.
         self.index = self
             .trace
             .times_ms

@@ -1,4 +1,4 @@
-//! The moments of losses in bursts and of jitter.
+//! Mean and distribution of losses in bursts, and of jitter.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use firstflight_path::{Burst, Direction, Network, PathConfig};
@@ -33,7 +33,7 @@ proptest! {
     ) {
         let burst = Some(Burst { packets, loss: 1.0 });
         let lost = losses(&PathConfig { loss, burst, seed, ..PathConfig::default() });
-        // A run's length is geometric: of n runs the mean is off by less than five standard errors, a share alike.
+        // A run's length is geometric: the mean of n runs, and a share, are off by less than five standard errors.
         let runs = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
         let mean = lost.iter().filter(|yes| **yes).count() as f64 / runs;
         prop_assert!((mean - packets).abs() < 5.0 * packets / runs.sqrt() + 0.02, "{} of {}", mean, packets);
@@ -47,7 +47,7 @@ proptest! {
         let burst = Some(Burst { packets: 10.0, loss: bad });
         let lost = losses(&PathConfig { loss, burst, seed, ..PathConfig::default() });
         prop_assert!((share(&lost) - loss).abs() < 0.02, "{}", share(&lost));
-        // The packet after a lost one: the state is still bad with 0.9, and anew bad a quarter of 1/30 of the time.
+        // After a lost packet the bad state goes on with probability 0.9: its mean length is 10 packets.
         let after: Vec<bool> = lost.windows(2).filter(|pair| pair[0]).map(|pair| pair[1]).collect();
         prop_assert!((share(&after) - 0.9 * bad).abs() < 0.03, "{}", share(&after));
     }
@@ -60,7 +60,7 @@ proptest! {
     ) {
         let config = PathConfig { rtt_ms: 20.0, jitter_ms, reorder, seed, ..PathConfig::default() };
         let mut network = Network::new(&config).unwrap();
-        // So far apart that no packet overtakes: the moments. Then close together: the order.
+        // First so far apart that no packet overtakes: mean and deviation. Then close together: the order.
         let gap = 60 * MS;
         let extra: Vec<f64> = (0..5_000).map(|packet: u64| {
             network.send(packet * gap, Direction::Down, 0, 100, packet);
@@ -103,7 +103,7 @@ proptest! {
     }
 }
 
-/// When which of a thousand packets arrive, and how many did twice.
+/// When each of a thousand packets arrives, and how many arrived twice.
 fn arrivals(config: &PathConfig) -> (Vec<(u64, u64)>, usize) {
     let mut network = Network::new(config).unwrap();
     for packet in 0..1_000 {

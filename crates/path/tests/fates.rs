@@ -1,4 +1,4 @@
-//! What chance does to a packet follows from its connection, its direction and its number, and from nothing else.
+//! The random events of a packet depend on its connection, direction and number alone.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::HashMap;
@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 const GAP: u64 = 1_000_000;
 
-/// Who sends a packet: which of the origins, which of its connections, which end.
+/// The sender of a packet: the origin, the connection (none: unconnected) and the direction.
 type Sender = (usize, Option<usize>, Direction);
-/// What became of a sender's packets: how often each came, and how much later than without jitter.
+/// The fates of a sender's packets: how often each arrived, and its additional delay.
 type Fates = HashMap<Sender, Vec<(usize, u64)>>;
 
 fn unsteady(seed: u64) -> PathConfig {
@@ -24,7 +24,7 @@ fn unsteady(seed: u64) -> PathConfig {
     }
 }
 
-/// Sends a packet for each of `senders`, one after the other. Connections are those of TCP, opened in their order.
+/// Sends a packet for each of `senders`, one after the other, and opens their TCP connections in this order.
 fn fates(config: &PathConfig, senders: &[Sender]) -> Fates {
     let mut network = Network::new(config).unwrap();
     let mut flows = HashMap::new();
@@ -171,7 +171,7 @@ fn connections_to_an_origin_and_protocols_are_told_apart() {
             .collect::<Vec<_>>()
     };
     let (tcp, udp) = (Protocol::Tcp, Protocol::Udp);
-    // What was opened to other origins, and by another protocol, does not count.
+    // Connections to other origins, or of another protocol, have no influence.
     assert_eq!(lost(&[(tcp, 3)]), lost(&[(tcp, 0), (udp, 3), (tcp, 3)]));
     let different = [
         lost(&[(tcp, 3)]),

@@ -1,4 +1,4 @@
-//! What a path promises, for any traffic.
+//! Invariants of a path, for any traffic.
 
 use firstflight_path::{
     Direction, Drops, Link, Middlebox, MiddleboxKind, Network, PathConfig, Queue, Topology, Trace,
@@ -213,7 +213,7 @@ proptest! {
         }
         let arrived = delivered(&mut network);
 
-        // Conserved: every packet arrives once or is handed back as dropped, and counted.
+        // Packets are conserved: each arrives once or is returned as dropped, and counted.
         let dropped: Vec<_> = std::iter::from_fn(|| network.next_drop()).collect();
         let Drops { full, lost, .. } = network.drops();
         prop_assert_eq!((full + lost) as usize, dropped.len());
@@ -227,7 +227,7 @@ proptest! {
         prop_assert_eq!(seen, (0..sent.len()).collect::<Vec<_>>());
 
         for &(at, direction, packet) in &arrived {
-            // Never earlier than the delay and the packet's own serialisation.
+            // A packet never arrives before its delay and its own serialisation.
             let (sent_at, sent_direction, origin, bytes) = sent[packet];
             prop_assert_eq!(direction, sent_direction);
             let rate = if direction == Direction::Down { config.down_bps } else { config.up_bps };
@@ -243,7 +243,7 @@ proptest! {
                     .collect();
                 prop_assert!(packets.is_sorted());
             }
-            // Never faster than the rate: over any window between two departures from one link.
+            // A link never exceeds its rate, in any window between two departures.
             let Some(rate) = rate else { continue };
             let links = if config.topology == Topology::Star { 0..3 } else { 0..1 };
             for link in links {
@@ -252,7 +252,7 @@ proptest! {
                         *way == direction && (config.topology == Topology::Access || sent[*packet].2 == link)
                     })
                     .map(|&(at, way, packet)| {
-                        // Upwards and in the star the delay follows the link: take it off again.
+                        // Upwards, and in the star, the delay follows the link: subtract it.
                         let after_link = way == Direction::Up || config.topology == Topology::Star;
                         let delay = if after_link { config.one_way(sent[packet].2) } else { 0 };
                         (at - delay, sent[packet].3)
@@ -287,7 +287,7 @@ proptest! {
                 network.send(now, direction, origin, bytes, packet);
             }
             out.extend(std::iter::from_fn(|| network.deliver(u64::MAX)));
-            // Links of their own, whose traces are the same, may deliver at the same time.
+            // Separate links with equal traces may deliver at the same time.
             out.sort_by_key(|(at, _, packet)| (*at, *packet));
             out
         };

@@ -10,7 +10,7 @@ const RATE_BPS: u64 = 10_000_000;
 const RTT_MS: f64 = 100.0;
 const PACKET_BYTES: u32 = 1_500;
 
-/// A sender with a window: one more packet each round trip, half as many after a loss or a mark, and no other wisdom.
+/// A minimal AIMD sender: its window grows by a packet each round trip, and halves after a loss or a mark.
 #[derive(Debug, Clone)]
 struct Flow {
     next: u64,
@@ -31,7 +31,7 @@ impl Flow {
     }
 }
 
-/// What a minute of load was like, but for its first ten seconds.
+/// What a minute of load measured, without its first ten seconds.
 #[derive(Debug)]
 struct Load {
     /// Sorted, ms.
@@ -100,7 +100,7 @@ fn load(queue: Queue, ecn: bool) -> Load {
     }
 }
 
-/// A packet, and then its acknowledgment.
+/// A packet on its way down, and then its acknowledgment on the way up.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     flow: usize,
@@ -157,7 +157,7 @@ fn who_does_not_heed_marks_is_dropped_by_pie_all_the_same() {
     let mut network = Network::new(&config).unwrap();
     let (ecn, flow) = (Ecn::Capable, network.unconnected(0));
     for packet in 0..10_000 {
-        // A tenth more than the link carries.
+        // The sender offers 10 % more than the link carries.
         let bytes = PACKET_BYTES;
         network.carry(
             packet * 12 * MS / 11,
@@ -192,7 +192,7 @@ fn a_burst_passes_codel_and_pie_whole() {
         };
         let mut network = Network::new(&config).unwrap();
         for packet in 0..80 {
-            // 96 ms of packets: gone before CoDel's interval and PIE's burst allowance are over.
+            // 96 ms of packets: the queue is empty before CoDel's interval and PIE's burst allowance have passed.
             network.send(0, Direction::Up, 0, PACKET_BYTES, packet);
         }
         let arrived: Vec<_> = std::iter::from_fn(|| network.deliver(u64::MAX)).collect();

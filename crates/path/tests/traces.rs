@@ -1,4 +1,4 @@
-//! Links that deliver as a trace says, second by second.
+//! Links that deliver as a trace says, checked second by second.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
@@ -34,7 +34,8 @@ fn an_opportunity_carries_several_packets_and_a_packet_takes_several_opportuniti
         for bytes in [500, 500, 1_000, 1_500, 100] {
             send(&mut network, 0, bytes);
         }
-        // 500 of the third with the first opportunity and 500 with the second; 1,000 of the fourth there too.
+        // The third packet takes 500 bytes of the first opportunity and 500 of the second; the fourth 1,000 of the
+        // second.
         let expected = vec![(10, 500), (10, 500), (20, 1_000), (30, 1_500), (30, 100)];
         assert_eq!(arrivals(&mut network), expected, "{queue:?}");
     }
@@ -46,7 +47,7 @@ fn an_opportunity_that_finds_nothing_is_lost_and_so_is_the_rest_of_one() {
         let mut network = upwards("10\n20\n30\n40", queue);
         send(&mut network, 0, 100);
         assert_eq!(network.deliver(10 * MS).unwrap().0, 10 * MS);
-        // At the very time of an opportunity is too late for it.
+        // A packet that arrives exactly at the time of an opportunity is too late for it.
         send(&mut network, 20 * MS, 100);
         assert_eq!(
             network.next_event().map(|_| arrivals(&mut network)),
@@ -94,7 +95,7 @@ fn a_text_that_is_no_trace_is_refused_with_the_line_that_is_wrong() {
 
 #[test]
 fn a_trace_says_its_mean_rate() {
-    // Mahimahi's own example: a packet each ms.
+    // Mahimahi's own example: one packet each ms.
     assert_eq!(Trace::parse("1").unwrap().mean_bps(), 12_000_000);
     assert_eq!(Trace::parse("0\n500\n1000").unwrap().mean_bps(), 36_000);
 }
@@ -114,7 +115,7 @@ fn delivered(trace: &str, queue: Queue, seconds: u64, sizes: &[u32]) -> Vec<u64>
     let mut network = upwards(trace, queue);
     let mut sizes = sizes.iter().cycle();
     let mut bytes = vec![0; seconds as usize];
-    // More waits than any second delivers.
+    // More packets wait than any second can deliver.
     let mut sent_to = 0;
     while let Some((at, _, packet)) = {
         while network.in_flight() < 3_000 {
@@ -139,7 +140,7 @@ fn promised(trace: &str, seconds: u64) -> Vec<u64> {
         .take_while(|start| start / 1_000 < seconds);
     let mut bytes = vec![0; seconds as usize];
     for ms in laps.flat_map(|start| times.iter().map(move |ms| start + ms)) {
-        // What was there at the time of an opportunity was there before it, but for the very first.
+        // A packet present at an opportunity was there before it, except for the very first opportunity.
         if let Some(second) = bytes.get_mut((ms / 1_000) as usize).filter(|_| ms > 0) {
             *second += 1_500;
         }
@@ -147,7 +148,7 @@ fn promised(trace: &str, seconds: u64) -> Vec<u64> {
     bytes
 }
 
-/// A made-up mobile link: rates that walk between none and 24 Mbit/s, outages included.
+/// A synthetic mobile link: the rate walks between 0 and 24 Mbit/s, outages included.
 fn wandering(seconds: u64, seed: u64) -> String {
     let mut random = Stream::new(seed, Purpose::Pie, &[]);
     let mut rate: f64 = 0.5;
@@ -169,7 +170,7 @@ fn assert_follows(trace: &str, seconds: u64, name: &str) {
                 .into_iter()
                 .zip(promised(trace, seconds));
             for (second, (delivered, promised)) in pairs.enumerate() {
-                // One packet may be over the edge of a second.
+                // One packet may cross the border between two seconds.
                 let off = delivered.abs_diff(promised).saturating_sub(1_500) as f64;
                 assert!(
                     off <= 0.01 * promised as f64,

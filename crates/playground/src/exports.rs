@@ -1,8 +1,8 @@
-//! What JavaScript calls: text goes in and out through the module's memory.
+//! The functions for JavaScript. Text goes in and out through the module's memory.
 //!
-//! The caller writes text to where [`allocate`] says, hands it over, and finds the answer behind the pointer that it
-//! gets: a byte that is 0, or 1 for an error; its length, four bytes, little-endian; and the text. [`release`] takes it
-//! back. JavaScript calls one function at a time: there is one thread.
+//! The caller writes a text at the address from [`allocate`], and calls a function with it. The function returns a
+//! pointer to its answer: a byte that is 0, or 1 for an error; its length, four bytes, little-endian; and the text.
+//! [`release`] frees it. JavaScript calls one function at a time, because there is one thread.
 
 use std::cell::RefCell;
 
@@ -14,13 +14,13 @@ thread_local! {
     static PLAYGROUND: RefCell<Playground> = RefCell::default();
 }
 
-/// Memory for a text of `bytes`.
+/// Allocates memory for a text of `bytes`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn allocate(bytes: usize) -> *mut u8 {
     Box::into_raw(vec![0_u8; bytes].into_boxed_slice()).cast()
 }
 
-/// Gives memory back.
+/// Frees memory.
 ///
 /// # Safety
 /// `at` came from [`allocate`] with the same number of bytes, or is an answer of that length with its header, and
@@ -31,7 +31,7 @@ pub(crate) unsafe extern "C" fn release(at: *mut u8, bytes: usize) {
     drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(at, bytes)) });
 }
 
-/// [`Playground::prepare`]: `scheme`, a line feed, the profile. The answer is the page's number.
+/// [`Playground::prepare`]. The text is `scheme`, a line feed, and the profile. The answer is the page's number.
 ///
 /// # Safety
 /// `bytes` bytes from `at` on are initialised, and are not written meanwhile.

@@ -1,11 +1,12 @@
-//! The simulator as WebAssembly: what the playground's page (`playground/`) calls.
+//! The simulator as WebAssembly, for the playground's page (`playground/`).
 //!
-//! The page makes the same job for a load as `python/firstflight/engines/simulate.py`, and gets the same record of it,
-//! byte by byte: this crate hands text to [`firstflight_sim`] and its answer back, and computes nothing.
+//! The page makes the same job for a load as `python/firstflight/engines/simulate.py`, and gets the same record,
+//! byte for byte. This crate only passes text to [`firstflight_sim`] and returns its answer.
 //!
-//! The target is `wasm32-wasip1`: what QUIC's state machine asks an operating system for (a clock to count from, random
-//! numbers that no result depends on) are functions of WASI there, which the page gives it. [`Playground`] is the same
-//! on every target; the functions that JavaScript calls are those of `exports`, in WebAssembly alone.
+//! The target is `wasm32-wasip1`. QUIC's state machine asks an operating system for a clock to count from, and for
+//! random numbers that no result depends on. WASI has functions for these, which the page provides. [`Playground`]
+//! is the same on every target. The functions that JavaScript calls are those of `exports`, which exists in
+//! WebAssembly only.
 #![cfg_attr(not(target_family = "wasm"), forbid(unsafe_code))]
 
 #[cfg(target_family = "wasm")]
@@ -14,16 +15,16 @@ mod exports;
 use firstflight_page::Page;
 use firstflight_sim::{Job, SimPage, Traced, traced};
 
-/// Pages that were made ready, and their loads.
+/// Prepared pages, and their loads.
 #[derive(Debug, Default)]
 pub struct Playground {
     pages: Vec<SimPage>,
 }
 
 impl Playground {
-    /// Makes a page ready to be loaded; its number, from 0 upwards.
+    /// Prepares a page. Returns its number, from 0 upwards.
     ///
-    /// `scheme`: as `--scheme` has it, `recorded`, `http` or `https`. `profile`: in the profile format.
+    /// `scheme`: as for `--scheme`, `recorded`, `http` or `https`. `profile`: in the profile format.
     ///
     /// # Errors
     /// What is wrong with the profile or the scheme.
@@ -43,14 +44,14 @@ impl Playground {
         Ok(self.pages.len() - 1)
     }
 
-    /// Loads a page once: the record, then a line for each of a connection's first packets that was sent, arrived or was
-    /// lost.
+    /// Loads a page once. Returns the record, then a line for each event of a connection's first packets: sent,
+    /// arrived or lost.
     ///
-    /// `connection`: its number in the record. `packets`: how many of those that it sends, in both directions together.
-    /// `job`: as `firstflight_sim` reads it.
+    /// `connection`: its number in the record. `packets`: how many packets to trace, both directions together.
+    /// `job`: as `firstflight_sim` parses it.
     ///
     /// # Errors
-    /// There is no such page, or the job is not one.
+    /// There is no such page, or the job is malformed.
     pub fn load(&self, page: usize, connection: u32, packets: u32, job: &str) -> Result<String, String> {
         let page = self
             .pages
@@ -115,7 +116,7 @@ mod tests {
         let counted = |answer: &str, what| answer.lines().skip(1).filter(|line| is_of(line, what)).count();
         assert!(counted(&all, "sent") > 2);
         assert_eq!([counted(&two, "sent"), counted(&two, "arrived")], [2, 2]);
-        // The record is the same, and so are the lines that are written.
+        // The record is the same, and so are the traced lines.
         assert!(two.lines().all(|line| all.lines().any(|other| other == line)));
     }
 

@@ -1,4 +1,4 @@
-//! The `connect` that programs find instead of the C library's.
+//! The `connect` that replaces the C library's.
 
 use std::ffi::c_void;
 use std::mem::transmute;
@@ -12,7 +12,7 @@ type Connect = unsafe extern "C" fn(c_int, *const sockaddr, socklen_t) -> c_int;
 
 pub(crate) static NEXT: Next = Next::new(c"connect");
 
-/// `connect(2)`, with Fast Open asked for where the socket is TCP.
+/// `connect(2)`, which asks for Fast Open if the socket is TCP.
 ///
 /// # Safety
 /// As for `connect(2)`: `address` points to `length` readable bytes.
@@ -22,7 +22,7 @@ pub(crate) unsafe extern "C" fn connect(socket: c_int, address: *const sockaddr,
     let port = unsafe { target::tcp_port(address, length) };
     let protocol = || option::get(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL);
     if port.is_some_and(ports::allowed) && protocol() == Some(libc::IPPROTO_TCP) {
-        // Refused when the socket is connected already, or Fast Open switched off.
+        // The kernel refuses if the socket is connected already, or Fast Open is off.
         option::set(socket, libc::IPPROTO_TCP, option::TCP_FASTOPEN_CONNECT, 1);
     }
     let next = NEXT.address();

@@ -1,8 +1,8 @@
-//! `errno` belongs to the program.
+//! Keeps `errno` as the program left it.
 
 use libc::c_int;
 
-/// Runs `work` and puts `errno` back to what it was.
+/// Runs `work`, and restores `errno`.
 pub(crate) fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the C library gives every thread a place for its errno, valid as long as the thread.
     let errno = unsafe { libc::__errno_location() };
@@ -14,7 +14,7 @@ pub(crate) fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// What it is now.
+/// The present value.
 pub(crate) fn errno() -> c_int {
     // SAFETY: see `keeping_errno`.
     unsafe { *libc::__errno_location() }

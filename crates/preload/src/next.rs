@@ -1,14 +1,14 @@
-//! The C library's own functions, behind ours of the same name.
+//! The C library's own functions, which this library's functions of the same name call.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function that the dynamic linker finds behind this library.
+/// A function that the dynamic linker finds after this library.
 #[derive(Debug)]
 pub(crate) struct Next {
     name: &'static CStr,
-    /// Null until somebody has looked for it.
+    /// Null until it has been looked up.
     found: AtomicPtr<c_void>,
 }
 
@@ -20,7 +20,7 @@ impl Next {
         }
     }
 
-    /// Its address; null if there is none. Two threads that look at once get the same answer.
+    /// Its address; null if there is none. Two threads that look it up at once get the same answer.
     pub(crate) fn address(&self) -> *mut c_void {
         match self.found.load(Ordering::Relaxed) {
             known if !known.is_null() => known,

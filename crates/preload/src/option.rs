@@ -1,4 +1,4 @@
-//! Socket options, asked without a trace in `errno`.
+//! Reads and sets socket options without changing `errno`.
 
 use libc::{c_int, socklen_t};
 
@@ -7,7 +7,7 @@ use crate::errno::keeping_errno;
 /// The first write goes into the SYN (`linux/tcp.h`, since 4.11).
 pub(crate) const TCP_FASTOPEN_CONNECT: c_int = 30;
 
-/// Sets an option; refusals are no concern of the program.
+/// Sets an option. Failure does not concern the program.
 pub(crate) fn set(socket: c_int, level: c_int, option: c_int, value: c_int) {
     keeping_errno(|| {
         // SAFETY: pointer and length describe `value`, which outlives the call.
@@ -19,13 +19,13 @@ pub(crate) fn set(socket: c_int, level: c_int, option: c_int, value: c_int) {
     });
 }
 
-/// A number; `None` if the socket has no such option.
+/// Reads a number; `None` if the socket has no such option.
 pub(crate) fn get(socket: c_int, level: c_int, option: c_int) -> Option<c_int> {
     let mut bytes = [0; size_of::<c_int>()];
     (read(socket, level, option, &mut bytes)? == bytes.len()).then(|| c_int::from_ne_bytes(bytes))
 }
 
-/// As many bytes as the option has and `buffer` holds; how many those were.
+/// Reads as many bytes as the option has and `buffer` holds. Returns their number.
 pub(crate) fn read(socket: c_int, level: c_int, option: c_int, buffer: &mut [u8]) -> Option<usize> {
     let mut length = buffer.len() as socklen_t;
     let answer = keeping_errno(|| {

@@ -1,8 +1,8 @@
-//! The `getpeername` that programs find instead of the C library's.
+//! The `getpeername` that replaces the C library's.
 //!
-//! A program whose `connect` has succeeded may ask whom it is connected to. With Fast Open the handshake is yet
-//! to come, and the kernel says `ENOTCONN`: curl then takes the connection for one it knows nothing of and never
-//! uses it again, which without Fast Open it would. The address is known, though: another door shows it.
+//! A program whose `connect` has succeeded may ask for its peer. With Fast Open the handshake has not happened yet,
+//! and the kernel answers `ENOTCONN`. curl then never reuses the connection, although it would without Fast Open.
+//! But the kernel does know the address, and `SO_PEERNAME` returns it.
 
 use std::ffi::c_void;
 use std::mem::transmute;
@@ -17,10 +17,10 @@ type GetPeerName = unsafe extern "C" fn(c_int, *mut sockaddr, *mut socklen_t) ->
 
 pub(crate) static NEXT: Next = Next::new(c"getpeername");
 
-/// `tcpi_state` of `struct tcp_info`, and the value of a connection whose SYN is to be answered.
+/// Offset of `tcpi_state` in `struct tcp_info`, and its value for a connection whose SYN is not answered yet.
 const INFO_STATE: usize = 0;
 const SYN_SENT: u8 = 2;
-/// The byte of `struct tcp_info` with `tcpi_fastopen_client_fail` in bits 1 and 2; 1: there was no cookie.
+/// Offset of the byte with `tcpi_fastopen_client_fail` in bits 1 and 2; 1 means that there was no cookie.
 const INFO_FLAGS: usize = 7;
 const NO_COOKIE: u8 = 1;
 
@@ -63,8 +63,8 @@ pub(crate) unsafe extern "C" fn getpeername(
     0
 }
 
-/// Whether `connect` succeeded before the handshake did. Where there was no cookie it waited, or said that the
-/// handshake is under way.
+/// Whether `connect` succeeded before the handshake. Without a cookie it waited, or reported that the handshake was
+/// in progress.
 fn passes_for_connected(socket: c_int) -> bool {
     let mut info = [0; 8];
     option::get(socket, libc::IPPROTO_TCP, option::TCP_FASTOPEN_CONNECT) == Some(1)
@@ -73,7 +73,7 @@ fn passes_for_connected(socket: c_int) -> bool {
         && info[INFO_FLAGS] >> 1 & 3 != NO_COOKIE
 }
 
-/// The address that the socket connects to: `SO_PEERNAME` does not ask whether it has arrived there yet
+/// The address that the socket connects to. `SO_PEERNAME` returns it even before the connection is established
 /// (`net/core/sock.c`; `inet_getname` with `peer` 2).
 fn find_peer(socket: c_int, buffer: &mut [u8; size_of::<sockaddr_in6>()]) -> Option<&[u8]> {
     let length = match option::get(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)? {

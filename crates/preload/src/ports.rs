@@ -1,8 +1,8 @@
-//! Which ports may use Fast Open: all, or those that `FIRSTFLIGHT_PRELOAD_PORTS` names.
+//! The ports that may use Fast Open: all, or those in `FIRSTFLIGHT_PRELOAD_PORTS`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A bit per port; of meaning once `NAMED` says that ports were named.
+/// A bit per port. Valid if `NAMED` says that ports were named.
 static PORTS: [AtomicU64; 1_024] = [const { AtomicU64::new(0) }; 1_024];
 static NAMED: AtomicBool = AtomicBool::new(false);
 
@@ -29,7 +29,7 @@ pub(crate) fn read_environment() {
     NAMED.store(true, Ordering::Release);
 }
 
-/// The ports of a list with commas; `None` for what is none.
+/// The ports of a comma-separated list; `None` for an item that is not a port.
 fn parse(text: &[u8]) -> impl Iterator<Item = Option<u16>> {
     text.split(|byte| *byte == b',').map(|word| {
         let word = word.trim_ascii();

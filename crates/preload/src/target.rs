@@ -1,4 +1,4 @@
-//! Where a `connect` wants to go.
+//! The destination of a `connect`.
 
 use libc::{sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, socklen_t};
 
@@ -11,7 +11,7 @@ pub(crate) unsafe fn tcp_port(address: *const sockaddr, length: socklen_t) -> Op
     if address.is_null() || length < size_of::<sa_family_t>() {
         return None;
     }
-    // SAFETY: the family stands first and is within `length`; callers need not have aligned the address.
+    // SAFETY: the family is the first field and within `length`; callers need not have aligned the address.
     let family = unsafe { address.cast::<sa_family_t>().read_unaligned() };
     let port = match i32::from(family) {
         libc::AF_INET if length >= size_of::<sockaddr_in>() => {

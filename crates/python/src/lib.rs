@@ -1,4 +1,4 @@
-//! `firstflight._core`: what Python needs of the Rust crates. Conversions and error mapping only.
+//! `firstflight._core`: the interface of the Rust crates for Python. Conversions and error mapping only.
 
 use firstflight_page::{Page, json_schema, synth};
 use firstflight_path::Trace;
@@ -33,20 +33,20 @@ fn read_page(py: Python<'_>, text: &str) -> PyResult<Page> {
     Page::from_json(text).map_err(|error| page_error(py, &error))
 }
 
-/// Reads and checks a profile; returns it in canonical form.
+/// Parses and checks a profile. Returns it in canonical form.
 #[pyfunction]
 fn check_page(py: Python<'_>, text: &str) -> PyResult<String> {
     Ok(read_page(py, text)?.to_json())
 }
 
-/// `text` as browsers request it, resolved against `base`; `None`: no http or https URL.
+/// `text` as browsers request it, resolved against `base`; `None` if it is no http or https URL.
 #[pyfunction]
 #[pyo3(signature = (text, base=None))]
 fn canonical_url(text: &str, base: Option<&str>) -> Option<String> {
     firstflight_page::canonical_url(text, base)
 }
 
-/// The profile `text` with every https URL made http.
+/// The profile `text` with every https URL changed to http.
 #[pyfunction]
 fn in_the_clear(py: Python<'_>, text: &str) -> PyResult<String> {
     let mut page = read_page(py, text)?;
@@ -54,7 +54,7 @@ fn in_the_clear(py: Python<'_>, text: &str) -> PyResult<String> {
     Ok(page.to_json())
 }
 
-/// The profile `text` with every http URL made https.
+/// The profile `text` with every http URL changed to https.
 #[pyfunction]
 fn over_tls(py: Python<'_>, text: &str) -> PyResult<String> {
     let mut page = read_page(py, text)?;
@@ -76,7 +76,7 @@ fn synthesize<'py>(py: Python<'py>, text: &str, index: usize) -> PyResult<Bound<
     Ok(PyBytes::new(py, &synth::body(&page, index)))
 }
 
-/// What resource `index` of the profile `text` discovers but no synthesised body has room to refer to.
+/// The resources that `index` of the profile `text` discovers but that no synthesised body has room to refer to.
 #[pyfunction]
 fn unplaced(py: Python<'_>, text: &str, index: usize) -> PyResult<Vec<usize>> {
     let page = read_page(py, text)?;
@@ -94,14 +94,14 @@ fn check_index(page: &Page, index: usize) -> PyResult<()> {
     )))
 }
 
-/// Reads a trace of a link; its mean rate in bit/s, and how long it is in ms.
+/// Parses a trace of a link. Returns its mean rate in bit/s, and its length in ms.
 #[pyfunction]
 fn measure_trace(text: &str) -> PyResult<(u64, u32)> {
     let trace = Trace::parse(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok((trace.mean_bps(), trace.lasts_ms()))
 }
 
-/// A page made ready to be simulated many times, from any number of threads at once.
+/// A page prepared for many simulations, from any number of threads at once.
 #[pyclass(frozen)]
 struct Simulator {
     page: SimPage,
@@ -116,7 +116,7 @@ impl Simulator {
         Ok(Self { page })
     }
 
-    /// Makes one load: a job as JSON in, its record as JSON out. Other threads run meanwhile.
+    /// Simulates one load: a job as JSON in, its record as JSON out. Other threads run meanwhile.
     fn load(&self, py: Python<'_>, job: &str) -> PyResult<String> {
         py.detach(|| {
             let record = simulate(&self.page, &Job::from_json(job)?)?;
@@ -125,7 +125,7 @@ impl Simulator {
         .map_err(|error: firstflight_sim::SimError| PyValueError::new_err(error.to_string()))
     }
 
-    /// As `load`, with a line per segment that crossed the wire.
+    /// As `load`, and returns a line per segment on the wire.
     fn trace(&self, py: Python<'_>, job: &str) -> PyResult<(String, Vec<String>)> {
         py.detach(|| {
             let (record, lines) = firstflight_sim::trace(&self.page, &Job::from_json(job)?)?;

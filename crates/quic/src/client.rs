@@ -1,4 +1,4 @@
-//! The client's end of a connection: requests in, what comes of them out.
+//! The client's end of a connection: it takes requests, and reports what happens to them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -19,48 +19,49 @@ use crate::crypto::{Seen, seen_of};
 use crate::frames::{self, Frames, NO_ERROR, Part};
 use crate::qpack;
 
-/// What a client has to tell.
+/// An event of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientEvent {
     /// The handshake is done: any request can be sent.
     Ready,
     /// The request was handed to QUIC.
     Sent {
-        /// As it was asked for.
+        /// The number passed to [`Client::ask`].
         request: usize,
     },
-    /// The response's header fields are there.
+    /// The response's header fields have come.
     Head {
-        /// As it was asked for.
+        /// The number passed to [`Client::ask`].
         request: usize,
         /// HTTP status.
         status: u16,
-        /// The field of this name.
+        /// The field `Location`.
         location: Option<String>,
-        /// The header block, bytes.
+        /// Size of the header block, bytes.
         bytes: u64,
     },
-    /// More of its body is.
+    /// More of the response's body has come.
     Body {
-        /// As it was asked for.
+        /// The number passed to [`Client::ask`].
         request: usize,
-        /// How much more.
+        /// How many bytes.
         bytes: u64,
     },
-    /// All of it is.
+    /// The whole response has come.
     End {
-        /// As it was asked for.
+        /// The number passed to [`Client::ask`].
         request: usize,
     },
-    /// The connection is gone.
+    /// The connection is closed.
     Failed {
-        /// Why.
+        /// The reason.
         error: String,
     },
 }
 
 impl ClientEvent {
-    /// Tells the loader of it, and adds what came to `wire_bytes`, which has a place for each request.
+    /// Reports the event to the loader, and adds received bytes to `wire_bytes`, which has an element for each
+    /// request.
     pub fn tell(&self, now: Nanos, conn: ConnId, loader: &mut Loader, wire_bytes: &mut [u64]) {
         let event = match *self {
             Self::Ready => {
@@ -98,29 +99,30 @@ impl ClientEvent {
     }
 }
 
-/// One connection's client.
+/// The client's end of one connection.
 #[derive(Debug)]
 pub struct Client {
     endpoint: Endpoint,
     handle: ConnectionHandle,
     connection: Connection,
     server: SocketAddr,
-    /// What is seen of its TLS, if that is witnessed.
+    /// What was seen of its TLS, if its configuration is witnessed.
     seen: Option<Arc<Seen>>,
-    /// The handshake is done.
+    /// Whether the handshake is done.
     is_ready: bool,
-    /// It offered 0-RTT.
+    /// Whether it offered 0-RTT.
     offers_early_data: bool,
     control_stream: Option<StreamId>,
-    /// Requests that wait for the handshake or for a stream, in their order.
+    /// Requests that wait for the handshake or for a stream, in order.
     waiting: VecDeque<Asked>,
     /// Requests in 0-RTT packets, to be sent again if the server rejects these.
     early: Vec<Asked>,
     was_early: bool,
-    /// Whether a request that came before the handshake was done, or else the first, is safe; `None` before there was one.
+    /// Whether a request asked for before the handshake was done, or else the first one, is safe; `None` before
+    /// any.
     may_be_early: Option<bool>,
     exchanges: BTreeMap<StreamId, Exchange>,
-    /// The request that each stream carries, by the stream's number.
+    /// The request on each stream, by the stream's number.
     asked: Vec<usize>,
     events: VecDeque<ClientEvent>,
 }
@@ -139,10 +141,10 @@ struct Exchange {
 }
 
 impl Client {
-    /// Begins a connection with `host` at `server`. `seed` decides what is left to chance in it.
+    /// Opens a connection to `host` at `server`. `seed` determines all random choices.
     ///
     /// # Errors
-    /// quinn-proto's, when the host's name is none.
+    /// Those of quinn-proto, when the host's name is invalid.
     pub fn connect(
         now: Nanos,
         endpoint: Arc<EndpointConfig>,
@@ -179,12 +181,12 @@ impl Client {
         self.offers_early_data
     }
 
-    /// Whether it has nothing to send yet because it waits for a request to send with its first datagram.
+    /// Whether it holds its first datagram back for a request.
     pub fn awaits_request(&self) -> bool {
         self.offers_early_data && !self.was_early && !self.is_ready && self.waiting.is_empty()
     }
 
-    /// Asks for `request`, whose header fields are encoded in `block`. One that `is_safe` may go in 0-RTT packets.
+    /// Sends `request`, whose header fields are encoded in `block`. One that `is_safe` may go in 0-RTT packets.
     pub fn ask(&mut self, request: usize, block: Bytes, is_safe: bool) {
         let known = self.may_be_early.get_or_insert(is_safe);
         *known |= is_safe && !self.is_ready;
@@ -196,7 +198,7 @@ impl Client {
         self.send();
     }
 
-    /// A datagram arrived from the server, whose IP header said `marks`.
+    /// Handles a datagram from the server, with the ECN field of its IP header.
     pub fn handle(&mut self, now: Nanos, datagram: BytesMut, marks: Ecn) {
         let mut answer = Vec::new();
         let now = instant(now);
@@ -214,22 +216,24 @@ impl Client {
         self.connection.poll_timeout().map(nanos)
     }
 
-    /// Does what is due at `now`.
+    /// Handles the timeouts that are due at `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
         self.connection.handle_timeout(instant(now));
         self.advance();
     }
 
-    /// Fills `datagram` with the next one to be sent: what its IP header may say of congestion. `None` when there is none.
+    /// Fills `datagram` with the next one to send. Returns the ECN field for its IP header; `None` if there is no
+    /// datagram.
     ///
-    /// A driver that never lets it say so ([`Ecn::NotCapable`]) does without ECN (RFC 9000, section 13.4).
+    /// If the driver always sends [`Ecn::NotCapable`] instead, the connection stops using ECN (RFC 9000, section
+    /// 13.4).
     pub fn poll_transmit(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<Ecn> {
         datagram.clear();
         let sent = self.connection.poll_transmit(instant(now), 1, datagram)?;
         Some(ecn(sent.ecn))
     }
 
-    /// What it has to tell.
+    /// The next event.
     pub fn poll(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
     }
@@ -240,12 +244,12 @@ impl Client {
             .close(instant(now), VarInt::from_u32(NO_ERROR), Bytes::new());
     }
 
-    /// The request that the stream of this number carries.
+    /// The request on a stream.
     pub fn request_of(&self, stream: StreamId) -> Option<usize> {
         self.asked.get(stream.index() as usize).copied()
     }
 
-    /// What was seen of its TLS, if that is witnessed.
+    /// What was seen of its TLS, if its configuration is witnessed.
     pub fn seen(&self) -> Option<&Seen> {
         self.seen.as_deref()
     }
@@ -255,7 +259,7 @@ impl Client {
         self.is_ready
     }
 
-    /// What became of its 0-RTT packets.
+    /// The state of its 0-RTT packets.
     pub fn early_data(&self) -> EarlyData {
         let is_rejected = self.is_ready && self.offers_early_data && !self.connection.accepted_0rtt();
         match (self.was_early, self.is_ready) {
@@ -266,7 +270,7 @@ impl Client {
         }
     }
 
-    /// What this end tells. Of its TLS nothing until the handshake is done, or if it is not witnessed.
+    /// What this end reports. Nothing of TLS until the handshake is done, or if its configuration is not witnessed.
     pub fn told(&self) -> promise::Client {
         let seen = self.seen().filter(|_| self.is_ready);
         promise::Client {
@@ -308,7 +312,7 @@ impl Client {
         self.is_ready = true;
         let early = std::mem::take(&mut self.early);
         if self.offers_early_data && !self.connection.accepted_0rtt() {
-            // quinn has forgotten the streams.
+            // quinn has dropped the streams.
             self.control_stream = None;
             self.exchanges.clear();
             self.asked.clear();
@@ -319,7 +323,7 @@ impl Client {
         self.events.push_back(ClientEvent::Ready);
     }
 
-    /// Sends what may be sent and has a stream.
+    /// Sends the requests that may be sent and have a stream.
     fn send(&mut self) {
         let may_send = |asked: &Asked| self.offers_early_data && asked.is_safe;
         if !self.is_ready && !self.waiting.iter().any(may_send) {
@@ -336,7 +340,7 @@ impl Client {
                 held.push_back(asked);
                 break;
             };
-            // A request is shorter than what a stream may send at once; what is not ends the exchange at the server.
+            // A request fits into what a stream may send at once. If it does not, the server ends the exchange.
             let mut sending = self.connection.send_stream(stream);
             let _ = sending.write_chunks(&mut [frames::headers(&asked.block)]);
             let _ = sending.finish();
@@ -366,7 +370,7 @@ impl Client {
         }
     }
 
-    /// Reads what has come on a stream. The server's control stream says nothing that a load depends on.
+    /// Reads what has come on a stream. No load depends on the server's control stream.
     fn read(&mut self, id: StreamId) {
         let events = &mut self.events;
         let mut exchange = self.exchanges.get_mut(&id);
@@ -402,7 +406,7 @@ impl Client {
 }
 
 impl Exchange {
-    /// Takes bytes of the response; what is wrong with them, if anything is.
+    /// Handles bytes of the response. Returns an error if they are malformed.
     fn take(&mut self, bytes: &[u8], events: &mut VecDeque<ClientEvent>) -> Option<String> {
         let (request, mut problem) = (self.request, None);
         let taken = self.frames.take(bytes, |part| match part {
@@ -416,7 +420,7 @@ impl Exchange {
     }
 }
 
-/// The event that a response's header fields are; none for an interim response.
+/// The event for a response's header fields; `None` for an interim response.
 fn head(request: usize, block: &Bytes) -> Result<Option<ClientEvent>, String> {
     let fields = qpack::decode(block).map_err(|error| error.to_string())?;
     let field = |name: &[u8]| {

@@ -1,4 +1,4 @@
-//! The driver's time and congestion marks as quinn-proto's.
+//! Converts the driver's time and ECN field to quinn-proto's types.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use firstflight_loader::Nanos;
 use firstflight_path::Ecn;
 use quinn_proto::EcnCodepoint;
 
-/// Stands for time 0 of the driver: which moment it is makes no difference.
+/// The instant of the driver's time 0. Any instant serves.
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 pub(crate) fn instant(at: Nanos) -> Instant {

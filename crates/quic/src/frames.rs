@@ -1,24 +1,24 @@
-//! Frames of HTTP/3 (RFC 9114, section 7): what the streams of requests and of control carry.
+//! HTTP/3 frames (RFC 9114, section 7) on request streams and control streams.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use quinn_proto::VarInt;
 use quinn_proto::coding::Codec;
 
-/// Types of frames, and of streams in one direction (section 6.2).
+/// Types of frames, and of unidirectional streams (section 6.2).
 const DATA: u32 = 0x0;
 const HEADERS: u32 = 0x1;
 const SETTINGS: u32 = 0x4;
 const CONTROL: u32 = 0x0;
-/// The setting of the largest header block that is taken (section 7.2.4.1), and its value.
+/// The setting of the largest accepted header block (section 7.2.4.1), and its value.
 const MAX_FIELD_SECTION_SIZE: u32 = 0x6;
 const LONGEST_HEADERS: u32 = 64 * 1024;
 
-/// What a connection is closed with that nothing is wrong with (section 8.1).
+/// The error code of a connection closed without an error (section 8.1).
 pub(crate) const NO_ERROR: u32 = 0x100;
-/// What the stream of a request is reset with that is malformed, or has no header fields.
+/// The error code for a stream whose request is malformed or has no header fields.
 pub(crate) const MALFORMED: u32 = 0x10e;
 
-/// A frame's type and length, at most.
+/// Largest size of a frame's type and length.
 const LONGEST_FRAME_HEADER: usize = 16;
 
 /// Why a stream of frames cannot be read.
@@ -35,7 +35,7 @@ fn varint(to: &mut BytesMut, value: u64) {
     VarInt::from_u64(value).unwrap_or(VarInt::MAX).encode(to);
 }
 
-/// What a control stream begins with, and all that it ever carries here.
+/// The content of a control stream, which never carries more.
 pub(crate) fn control() -> Bytes {
     let mut settings = BytesMut::new();
     varint(&mut settings, MAX_FIELD_SECTION_SIZE.into());
@@ -48,14 +48,14 @@ pub(crate) fn control() -> Bytes {
     stream.freeze()
 }
 
-/// A frame with a header block.
+/// A HEADERS frame.
 pub(crate) fn headers(block: &[u8]) -> Bytes {
     let mut frame = frame(HEADERS, block.len() as u64);
     frame.put(block);
     frame.freeze()
 }
 
-/// What goes before so many bytes of a body.
+/// The header of a DATA frame for this many bytes of a body.
 pub(crate) fn data(bytes: u64) -> Bytes {
     frame(DATA, bytes).freeze()
 }
@@ -67,27 +67,27 @@ fn frame(kind: u32, bytes: u64) -> BytesMut {
     frame
 }
 
-/// A part of what a stream of requests carries.
+/// A part of the content of a request stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// A header block.
     Headers(Bytes),
-    /// So many more bytes of the body.
+    /// This many more bytes of the body.
     Data(u64),
 }
 
-/// One direction of a stream, on its way in.
+/// The parser of one direction of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
-    /// The beginning of a frame, or the header block of one, as far as it is there.
+    /// The beginning of a frame header or of a header block that is not complete yet.
     pending: BytesMut,
-    /// The type of the frame whose payload is coming, and how much of it is still to come.
+    /// The type of the current frame, and how many bytes of its payload are still to come.
     current: Option<(u64, u64)>,
     has_headers: bool,
 }
 
 impl Frames {
-    /// Takes the next `bytes` and tells what they bring.
+    /// Parses the next `bytes`, and passes the parts to `found`.
     ///
     /// # Errors
     /// [`FrameError`] when they break the protocol.
@@ -136,7 +136,7 @@ impl Frames {
         }
     }
 
-    /// Reads a frame's type and length, as far as they are there: what is left of the bytes.
+    /// Parses a frame's type and length, as far as they have come. Returns the remaining bytes.
     fn begin<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while self.current.is_none()
             && let Some((&first, rest)) = bytes.split_first()

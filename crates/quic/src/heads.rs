@@ -1,4 +1,4 @@
-//! Header blocks of requests and responses that are made up, as over HTTP/1.1, with as much padding.
+//! Synthesised header blocks of requests and responses, with as much padding as over HTTP/1.1.
 
 use bytes::Bytes;
 use firstflight_load::{Priority, head, priority};
@@ -6,7 +6,7 @@ use firstflight_page::Resource;
 
 use crate::qpack;
 
-/// The header block of the request of `resource` to `authority`, with its priority if it says that.
+/// The header block of the request for `resource` at `authority`, with its priority if it states one.
 pub fn request_block(resource: &Resource, authority: &str, priority: Option<Priority>) -> Bytes {
     let target = resource.target();
     let padding = vec![b'p'; head::request_padding(resource, authority, priority)];
@@ -25,7 +25,7 @@ pub fn request_block(resource: &Resource, authority: &str, priority: Option<Prio
     qpack::encode(fields)
 }
 
-/// The header block of a response with this status, these fields and a body of so many bytes.
+/// The header block of a response with this status, these fields and a body of this size.
 pub fn response_block<'a>(
     status: u16,
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,

@@ -17,10 +17,10 @@ use crate::clock::{codepoint, ecn, instant, nanos};
 use crate::crypto::{Seen, seen_of};
 use crate::frames::{self, Frames, MALFORMED, NO_ERROR, Part};
 
-/// A stream with a request: its connection's number, and its own.
+/// The stream of a request: its connection's number, and its own.
 pub type StreamKey = (usize, StreamId);
 
-/// What a server has to tell.
+/// An event of a server.
 #[derive(Debug)]
 pub enum ServerEvent {
     /// A client began a connection.
@@ -29,16 +29,16 @@ pub enum ServerEvent {
         connection: usize,
         /// The client's address.
         client: SocketAddr,
-        /// What is seen of its TLS, if that is witnessed.
+        /// What is seen of its TLS, if its configuration is witnessed.
         seen: Option<Arc<Seen>>,
     },
     /// A request has come whole.
     Request {
-        /// Where the answer goes.
+        /// The stream for the answer.
         stream: StreamKey,
         /// Its header fields, encoded.
         block: Bytes,
-        /// It came before the handshake was done, in 0-RTT packets.
+        /// Whether it came before the handshake was done, in 0-RTT packets.
         is_early: bool,
     },
 }
@@ -50,7 +50,7 @@ pub struct Server {
     peers: BTreeMap<usize, Peer>,
     /// Datagrams that belong to no connection.
     answers: VecDeque<(SocketAddr, Vec<u8>)>,
-    /// Whose the last datagram is.
+    /// The connection of the last datagram.
     last_sent: Option<usize>,
     events: VecDeque<ServerEvent>,
 }
@@ -59,17 +59,17 @@ pub struct Server {
 struct Peer {
     connection: Connection,
     has_control_stream: bool,
-    /// Requests on their way: their frames, and the header block once it is there.
+    /// Incoming requests: their frames, and the header block once it has come.
     incoming: BTreeMap<StreamId, (Frames, Option<Bytes>)>,
-    /// What is left of answers.
+    /// Unsent parts of answers.
     outgoing: BTreeMap<StreamId, Vec<Bytes>>,
-    /// Frames with data of streams that it had sent when it was last asked.
+    /// Number of STREAM frames it had sent at the last call of [`Server::last_sent`].
     stream_frames: u64,
     is_drained: bool,
 }
 
 impl Server {
-    /// One without connections. `seed` decides what is left to chance in it.
+    /// A server without connections. `seed` determines all random choices.
     pub fn new(endpoint: Arc<EndpointConfig>, config: Arc<ServerConfig>, seed: [u8; 32]) -> Self {
         Self {
             endpoint: Endpoint::new(endpoint, Some(config), true, Some(seed)),
@@ -80,7 +80,7 @@ impl Server {
         }
     }
 
-    /// A datagram arrived from `client`, whose IP header said `marks`.
+    /// Handles a datagram from `client`, with the ECN field of its IP header.
     pub fn handle(&mut self, now: Nanos, client: SocketAddr, datagram: BytesMut, marks: Ecn) {
         let mut buffer = Vec::new();
         let now = instant(now);
@@ -122,7 +122,7 @@ impl Server {
         timeouts.min().map(nanos)
     }
 
-    /// Does what is due at `now`.
+    /// Handles the timeouts that are due at `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
         let now = instant(now);
         let is_due = |(number, peer): (&usize, &mut Peer)| {
@@ -137,8 +137,8 @@ impl Server {
         }
     }
 
-    /// Fills `datagram` with the next one to be sent: where to, and what its IP header may say of congestion. `None` when
-    /// there is none.
+    /// Fills `datagram` with the next one to send. Returns its destination, and the ECN field for its IP header;
+    /// `None` if there is no datagram.
     pub fn poll_transmit(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<(SocketAddr, Ecn)> {
         datagram.clear();
         self.last_sent = None;
@@ -156,23 +156,23 @@ impl Server {
         None
     }
 
-    /// Whose the last datagram of [`Self::poll_transmit`] is, and whether data of streams was sent since this was last
-    /// asked of that connection. `None` where it is of no connection.
+    /// The connection of the last datagram of [`Self::poll_transmit`], and whether it has sent stream data since
+    /// the last call for that connection. `None` if the datagram belongs to no connection.
     pub fn last_sent(&mut self) -> Option<(usize, bool)> {
         let number = self.last_sent?;
         let peer = self.peers.get_mut(&number)?;
-        // quinn copies hundreds of counters for this one.
+        // For this one counter quinn copies hundreds.
         let frames = peer.connection.stats().frame_tx.stream;
         let before = std::mem::replace(&mut peer.stream_frames, frames);
         Some((number, frames > before))
     }
 
-    /// What it has to tell.
+    /// The next event.
     pub fn poll(&mut self) -> Option<ServerEvent> {
         self.events.pop_front()
     }
 
-    /// Answers a request: its header fields, encoded, and the body in parts, as urgently as `priority` says.
+    /// Answers a request: encoded header fields, the body in parts, and its priority.
     pub fn respond(
         &mut self,
         (number, stream): StreamKey,
@@ -190,7 +190,7 @@ impl Server {
             parts[1] = frames::data(bytes as u64);
         }
         parts.retain(|part| !part.is_empty());
-        // A stream that is gone has nothing left to send.
+        // A closed stream has nothing left to send.
         let _ = peer
             .connection
             .send_stream(stream)
@@ -267,8 +267,8 @@ impl Peer {
         }
     }
 
-    /// Reads what has come on a stream. What is uploaded is read, and forgotten; so are the client's settings. A stream whose
-    /// request is malformed is reset.
+    /// Reads what has come on a stream. Uploaded bodies and the client's settings are read and ignored. A stream
+    /// with a malformed request is reset.
     fn read(&mut self, handle: ConnectionHandle, id: StreamId, events: &mut VecDeque<ServerEvent>) {
         let mut stream = self.connection.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else {
@@ -303,7 +303,7 @@ impl Peer {
             }),
             _ if id.dir() == Dir::Bi => {
                 let code = VarInt::from_u32(MALFORMED);
-                // Either direction may be over already.
+                // Either direction may have ended already.
                 let _ = self.connection.recv_stream(id).stop(code);
                 let _ = self.connection.send_stream(id).reset(code);
             }
@@ -311,7 +311,7 @@ impl Peer {
         }
     }
 
-    /// Writes what the connection takes of an answer.
+    /// Writes as much of an answer as the connection accepts.
     fn write(&mut self, id: StreamId) {
         let Some(parts) = self.outgoing.get_mut(&id) else {
             return;
@@ -321,7 +321,7 @@ impl Peer {
             match stream.write_chunks(parts) {
                 Ok(written) => drop(parts.drain(..written.chunks)),
                 Err(WriteError::Blocked) => return,
-                // The client wants no more of it.
+                // The client has stopped reading it.
                 Err(WriteError::Stopped(_) | WriteError::ClosedStream) => break,
             }
         }
@@ -330,10 +330,10 @@ impl Peer {
     }
 }
 
-/// The priority of an answer as quinn takes it: of several streams it sends those with the greatest, and those with the
-/// same in turn.
+/// The priority of an answer for quinn. quinn sends the streams with the highest priority, and streams of equal
+/// priority in turn.
 ///
-/// So answers that go one after another have each a rank of their own. Where all are equal it is 0, quinn's own.
+/// So answers that go one after another have different ranks. If all are equal it is 0, quinn's default.
 fn rank(priority: Priority, stream: StreamId) -> i32 {
     const STEP: i32 = 1 << 24;
     let urgency = (3 - i32::from(priority.urgency())) * STEP;

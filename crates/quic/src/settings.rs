@@ -1,4 +1,4 @@
-//! How both ends of a connection are set up.
+//! The settings of both ends of a connection.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use quinn_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig, Transport
 
 use crate::crypto::NoKey;
 
-/// Requests that a connection carries at a time, as many as with HTTP/2.
+/// Concurrent requests on a connection, as many as with HTTP/2.
 pub const MAX_STREAMS: u32 = firstflight_loader::MAX_STREAMS;
 
-/// What a segment of the initial window stands for, bytes: quinn's smallest datagram (RFC 9000, section 14).
+/// Bytes that a segment of the initial window counts for: quinn's smallest datagram (RFC 9000, section 14).
 pub const SEGMENT_BYTES: u64 = 1_200;
 
-/// Streams in one direction that a client of HTTP/3 and its server may open: three are in use.
+/// Unidirectional streams that a client of HTTP/3 and its server may open; three are in use.
 const MAX_UNI_STREAMS: u32 = 16;
 
 /// quinn's congestion control.
@@ -28,7 +28,7 @@ pub enum CongestionControl {
     Bbr,
 }
 
-/// What a treatment says of QUIC.
+/// The settings that a treatment can change.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// Congestion control at both ends.
@@ -38,7 +38,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// As quinn-proto has them.
+    /// The settings for quinn-proto.
     pub fn transport(self) -> Arc<TransportConfig> {
         let bytes = u64::from(self.initial_window) * SEGMENT_BYTES;
         let congestion: Arc<dyn ControllerFactory + Send + Sync> = match self.congestion_control {
@@ -68,7 +68,7 @@ impl Settings {
     }
 }
 
-/// What is left to chance at one end of a load's connection number `conn`.
+/// The seed of one end of a load's connection number `conn`.
 pub fn seed(load: u64, conn: u32, is_client: bool) -> [u8; 32] {
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&load.to_le_bytes());
@@ -77,7 +77,7 @@ pub fn seed(load: u64, conn: u32, is_client: bool) -> [u8; 32] {
     seed
 }
 
-/// An endpoint's configuration without chance: `number` tells its connection IDs from those of other endpoints.
+/// An endpoint's configuration without randomness. `number` makes its connection IDs differ from other endpoints'.
 pub fn deterministic_endpoint(number: u32) -> EndpointConfig {
     let mut config = EndpointConfig::new(Arc::new(NoKey));
     config
@@ -86,7 +86,7 @@ pub fn deterministic_endpoint(number: u32) -> EndpointConfig {
     config
 }
 
-/// Connection IDs that count up.
+/// Generates connection IDs by counting.
 #[derive(Debug)]
 struct Counted(u64);
 

@@ -1,4 +1,4 @@
-//! A client and a server on a virtual clock, with a cryptography that only has lengths.
+//! A client and a server on a virtual clock, with cryptography that only has lengths.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::cmp::Reverse;
@@ -42,34 +42,34 @@ fn lengths(post_quantum: bool, certificate: usize) -> Lengths {
     }
 }
 
-/// What came of a request for `body` bytes.
+/// The result of a request for `body` bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
-    /// ns.
+    /// Time of the response's header, ns.
     head_at: u64,
     end_at: u64,
     body: u64,
     early_data: EarlyData,
-    /// When, which way (up), and how long.
+    /// Time, whether it goes up, and length of each datagram.
     datagrams: Vec<(u64, bool, usize)>,
-    /// Of the client's first flight.
+    /// 0-RTT bytes of the client's first flight.
     early_bytes: u32,
     has_certificate: bool,
     opened_early: u64,
-    /// What the client says went wrong.
+    /// The error that the client reports.
     error: Option<String>,
 }
 
-/// When a datagram arrives, its number, whether it goes up, and what it is.
+/// A datagram on its way: arrival time, number, whether it goes up, and content.
 type OnTheWay = (u64, u64, bool, Vec<u8>);
 
-/// The path: a delay, and which of the client's datagrams are lost.
+/// A load over a path with a delay, on which the client's datagrams in `lost` are lost.
 fn load(lengths: Lengths, ticket: Option<Ticket>, body: usize, lost: &[usize]) -> Outcome {
     let request = qpack::encode([(&b":method"[..], &b"GET"[..]), (b":path", b"/")]);
     ask(&request, lengths, ticket, body, lost)
 }
 
-/// The same with a request of any header block.
+/// The same with any header block as the request.
 #[expect(clippy::too_many_lines, reason = "one loop that steps both ends")]
 fn ask(request: &Bytes, lengths: Lengths, ticket: Option<Ticket>, body: usize, lost: &[usize]) -> Outcome {
     let start = 1_000 * MS;

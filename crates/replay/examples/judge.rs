@@ -1,4 +1,4 @@
-//! Holds the model against recorded cases, without a laboratory: `cargo run --example judge -- FILE...`
+//! Compares the model with recorded cases, without a laboratory: `cargo run --example judge -- FILE...`
 #![expect(clippy::print_stdout, reason = "what it is for")]
 
 use std::error::Error;
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// When the last byte of data arrived that was new.
+/// When the last new byte of data arrived.
 fn last_byte(trace: &Trace) -> Nanos {
     let mut end = [0, 0];
     let mut arrivals: Vec<_> = trace

@@ -1,4 +1,4 @@
-//! What is replayed: a flow, and what happens to single packets of it.
+//! A case: a flow, and the faults of single packets.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Flow {
     pub down_bps: Option<u64>,
     /// Rate towards the server, bit/s.
     pub up_bps: Option<u64>,
-    /// Packets that fit before either link.
+    /// Packets that fit into the queue before either link.
     pub queue: usize,
     /// Initial congestion window of both ends, segments.
     pub initial_window: u32,
@@ -27,9 +27,9 @@ pub struct Flow {
     pub ecn: bool,
     /// Fast Open.
     pub fast_open: FastOpen,
-    /// What the client asks for, one after the other.
+    /// The requests, one after the other, with their responses.
     pub exchanges: Vec<Exchange>,
-    /// Who ends the connection.
+    /// Which end closes the connection.
     pub close: Closes,
 }
 
@@ -40,68 +40,68 @@ pub struct Exchange {
     pub up: u64,
     /// Bytes of the response, written at once.
     pub down: u64,
-    /// From the request's last byte to the response.
+    /// Time from the request's last byte to the response.
     pub wait: Nanos,
 }
 
-/// What the client knows of Fast Open when it connects.
+/// The client's Fast Open state when it connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FastOpen {
-    /// It does not use it.
+    /// It does not use Fast Open.
     #[default]
     None,
     /// It has no cookie, and asks for one.
     Request,
     /// It has a cookie.
     Cookie,
-    /// It has a cookie that the server does not take.
+    /// It has a cookie that the server does not accept.
     Unknown,
 }
 
-/// What happens to the k-th packet of each direction, counted from 1; all others just cross the path.
+/// The faults of single packets, counted from 1 in each direction. All other packets only cross the path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Script {
     /// Whether the packet goes up, and its number.
     pub faults: BTreeMap<(bool, usize), Fault>,
 }
 
-/// What a connection depends on beside its packets: when it began, and how its kernel was built.
+/// The machine's influence on a connection: its clock and its kernel build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Machine {
     /// The kernel's monotonic time at the trace's time 0.
     pub start: Nanos,
     /// Ticks (`jiffies`) that it had counted at monotonic time 0. Ticks come at whole multiples of 4 ms.
     pub jiffies: u64,
-    /// What its send buffers reserve.
+    /// Memory that its send buffers reserve.
     pub memory: SendMemory,
 }
 
-/// What a kernel did.
+/// What a kernel did with a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// Which kernel, as `uname -r` says it.
+    /// The kernel's release, from `uname -r`.
     pub kernel: String,
-    /// On what.
+    /// The machine.
     pub machine: Machine,
     /// Its packets.
     pub trace: Trace,
 }
 
-/// A flow, its script, and what a kernel made of them, if that is known.
+/// A flow, its script, and a kernel's trace if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
     /// Lines of comment at its head, without their `#`.
     pub comment: Vec<String>,
     /// The flow.
     pub flow: Flow,
-    /// What happens to its packets.
+    /// The faults of its packets.
     pub script: Script,
     /// What a kernel did.
     pub recorded: Option<Recorded>,
 }
 
 impl Flow {
-    /// The path that both clocks put under the flow.
+    /// The path of the flow, on both clocks.
     pub fn path(&self) -> PathConfig {
         PathConfig {
             rtt_ms: self.rtt as f64 / 1e6,
@@ -114,7 +114,7 @@ impl Flow {
 }
 
 impl Script {
-    /// What happens to packet `number` of `direction`, counted from 1.
+    /// The fault of packet `number` of `direction`, counted from 1.
     pub fn fault(&self, direction: Direction, number: usize) -> Option<Fault> {
         self.faults.get(&(direction == Direction::Up, number)).copied()
     }

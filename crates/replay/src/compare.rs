@@ -1,4 +1,4 @@
-//! Where two traces of a flow part.
+//! Finds the first difference of two traces of a flow.
 
 use std::fmt::{self, Write as _};
 
@@ -6,20 +6,21 @@ use firstflight_path::{Direction, Nanos};
 
 use crate::trace::{Millis, Sent, Trace};
 
-/// How far apart in time the same packet may be where arrivals are a kernel's: a tick at `CONFIG_HZ=250`, by which a timer
-/// is late on a processor that looks before another has counted the tick, and 1 ms for this machine to get to it.
+/// Tolerated difference in the time of a packet, for arrivals on a real kernel. It is a tick at `CONFIG_HZ=250`, by
+/// which a timer is late if one processor looks before another has counted the tick, and 1 ms for the machine to
+/// react.
 pub const TOLERANCE: Nanos = 5_000_000;
-/// How much of both traces is shown before the first difference, packets.
+/// Packets of both traces to show before the first difference.
 const CONTEXT: usize = 24;
-/// Columns that a packet has.
+/// Columns for a packet.
 const WIDTH: usize = 110;
 
 /// The first difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
-    /// When the kernel sent the packet, or would have.
+    /// When the kernel sent the packet, or would have sent it.
     pub at: Nanos,
-    /// Which way it went.
+    /// The direction of the packet.
     pub direction: Direction,
     /// Its number among those of its direction, from 1.
     pub number: usize,
@@ -27,20 +28,20 @@ pub struct Divergence {
     pub what: Difference,
 }
 
-/// What differs.
+/// The kind of difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Difference {
-    /// The packets themselves.
+    /// The packets differ.
     Packet,
-    /// Only the kernel sent one.
+    /// Only the kernel sent a packet.
     Missing,
-    /// Only the model sent one.
+    /// Only the model sent a packet.
     Extra,
-    /// Both sent it, the model so much later (or earlier, if negative), ns.
+    /// Both sent the packet; the model later by this time, ns (negative: earlier).
     Time(i64),
 }
 
-/// Compares two traces direction by direction, up to the earlier end: packets exactly, times to `tolerance`.
+/// Compares two traces direction by direction, up to the earlier end: packets exactly, times within `tolerance`.
 pub fn compare(kernel: &Trace, model: &Trace, tolerance: Nanos) -> Option<Divergence> {
     let directions = [Direction::Up, Direction::Down];
     let found = directions
@@ -62,7 +63,7 @@ fn first(kernel: &Trace, model: &Trace, direction: Direction, tolerance: Nanos) 
         };
         let (their, our) = match (theirs.next(), ours.next()) {
             (Some(their), Some(our)) => (their, our),
-            // What left shortly before the end may have left shortly after it.
+            // A packet sent shortly before the end of one trace may come shortly after the end of the other.
             (Some(their), None) if their.at + tolerance < model.end.max(kernel.end) => {
                 return divergence(their.at, Difference::Missing);
             }

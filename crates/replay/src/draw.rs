@@ -1,4 +1,4 @@
-//! Drawing cases, and making one that diverges as short as it can be.
+//! Draws random cases, and shrinks cases that diverge.
 
 use firstflight_path::{Nanos, Purpose, Stream};
 use firstflight_tcp::Algorithm;
@@ -8,10 +8,10 @@ use crate::case::{Case, Exchange, FastOpen, Flow, Script};
 
 const US: Nanos = 1_000;
 const MS: Nanos = 1_000_000;
-/// A response takes no longer than this to serialise.
+/// Largest serialisation time of a response, s.
 const MOST_SECONDS: u64 = 1;
 
-/// Draws a case: the same of the same seed.
+/// Draws a case. The same seed gives the same case.
 pub fn draw(seed: u64) -> Case {
     let mut random = Random(Stream::new(seed, Purpose::Replay, &[]));
     let kind = random.below(10);
@@ -66,7 +66,7 @@ impl Random {
         });
         let exchanges = exchanges.collect();
         Flow {
-            // To the microsecond: of round times, many would end exactly when a limit of the kernel's does.
+            // Not a round number: with round times, many events would coincide with a limit of the kernel.
             rtt: self.of(&[10, 20, 40, 60, 80, 120, 200, 300]) * MS + self.below(2_000) * US,
             down_bps: Some(down_bps),
             up_bps: Some(up_bps),
@@ -92,7 +92,7 @@ impl Random {
         }
     }
 
-    /// A response: as likely to have 1 kB as 10 or 100.
+    /// Size of a response: 1 kB, 10 kB and 100 kB are equally likely.
     fn size(&mut self) -> u64 {
         let magnitude = self.0.next_f64() * 3.3;
         (200.0 * 10_f64.powf(magnitude)) as u64
@@ -179,7 +179,7 @@ impl Random {
         script
     }
 
-    /// A share of the first packets of each direction.
+    /// A random share of the first packets of each direction.
     fn some(&mut self, share: f64, downs: usize, ups: usize) -> Vec<(bool, usize)> {
         let downs = (1..=downs).map(|packet| (false, packet));
         let all = downs.chain((1..=ups).map(|packet| (true, packet)));
@@ -187,7 +187,7 @@ impl Random {
     }
 }
 
-/// The shortest case that still diverges: takes away and simplifies as long as `diverges` says so, at most `most` times.
+/// The shortest case that still diverges: removes and simplifies while `diverges` holds, in at most `most` tries.
 pub fn shrink(case: Case, most: usize, mut diverges: impl FnMut(&Case) -> bool) -> Case {
     let mut shortest = case;
     let mut tries = 0;

@@ -1,13 +1,13 @@
-//! The same flow on a kernel and on the model of its TCP: the same packets lost, delayed, duplicated and marked, and
-//! both packet sequences compared.
+//! Runs the same flow on a kernel and on the model of its TCP, with the same packets lost, delayed, duplicated and
+//! marked, and compares both packet sequences.
 //!
-//! A [`Case`] is a [`Flow`], a [`Script`] that says what happens to the k-th packet of each direction, and the kernel's
-//! [`Trace`]; it is read and written as text. [`run`] puts a flow on the model and on a path, [`follow`] on the model
-//! alone, whose packets then arrive when the kernel's did: what differs there is TCP's, not the path's or the
-//! machine's. [`compare`] finds the first difference, [`draw`] makes cases of a seed, [`shrink`] makes them short. The
-//! kernel's side, on real sockets, is the laboratory's (`firstflight-lab replay`).
+//! A [`Case`] is a [`Flow`], a [`Script`] with the faults of single packets, and the kernel's [`Trace`]. It is read
+//! and written as text. [`run`] puts a flow on the model and a path. [`follow`] runs the model alone, with packets
+//! that arrive when the kernel's did: a difference there is one of TCP, not of the path or the machine. [`compare`]
+//! finds the first difference, [`draw`] makes cases from a seed, [`shrink`] shortens them. The laboratory runs the
+//! kernel's side, on real sockets (`firstflight-lab replay`).
 //!
-//! Left out: windows and timestamps are not compared; the MSS is what the model knows, 1,460 bytes.
+//! Left out: windows and timestamps are not compared; the MSS is fixed to the model's 1,460 bytes.
 //!
 //! ```
 //! use firstflight_replay::{Case, Machine, Difference, Direction, compare, run};

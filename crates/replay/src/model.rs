@@ -1,4 +1,4 @@
-//! The flow on the model: [`Pair`] over the path, or fed with what a kernel's packets did.
+//! Runs a flow on the model: [`Pair`] over the path, or with the arrivals of a kernel's packets.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ use crate::trace::{Info, Packet, Sent, Trace};
 
 /// A tick at `CONFIG_HZ=250`.
 const JIFFY: Nanos = 4_000_000;
-/// The server's key, and another's.
+/// The server's key, and the key of another server.
 const KEY: Key = 7;
 const OTHER_KEY: Key = 8;
-/// A connection that is not over by then is watched no longer.
+/// A connection that has not ended by then is not run further.
 const LONGEST: Nanos = 120_000_000_000;
 
-/// Runs a flow on the path with a script, on a machine and at a moment of its clock.
+/// Runs a flow on the path with a script, with a machine's clock and memory.
 ///
 /// # Errors
 /// [`PathError`] if a value of the flow is out of range.
@@ -26,8 +26,8 @@ pub fn run(flow: &Flow, script: &Script, machine: Machine) -> Result<Trace, Path
     Ok(trace(flow, Path::new(flow, script)?, machine, LONGEST))
 }
 
-/// Runs a flow whose packets arrive when those of `recorded` arrived, and offer the windows that those offered: what each
-/// end sends follows from what it gets and when, and from nothing else. Meaningful up to the first packet that differs.
+/// Runs a flow whose packets arrive when those of `recorded` arrived, and offer the same windows. So each end's
+/// packets depend only on what it gets and when. Meaningful up to the first packet that differs.
 pub fn follow(flow: &Flow, recorded: &Trace, machine: Machine) -> Trace {
     let mut fates = HashMap::new();
     for direction in [Direction::Up, Direction::Down] {

@@ -1,7 +1,7 @@
-//! The path with a script: what both clocks put their packets on.
+//! The path with a script, on which both clocks put their packets.
 //!
-//! A packet crosses the path's queue, link and propagation delay first; what the script says happens behind that. So a
-//! packet that is lost has taken its turn on the link, and one that is delayed lets others overtake it.
+//! A packet first crosses the path's queue, link and propagation delay; its fault comes after that. So a lost
+//! packet has used the link, and a delayed one lets others overtake it.
 
 use firstflight_path::{Direction, Ecn, Nanos, Network, PathError, Protocol};
 use firstflight_tcp::pair::{Fate, Fault, Link, Packet};
@@ -32,7 +32,7 @@ impl Path {
         })
     }
 
-    /// What becomes of a packet of `bytes` that is sent at `now`. Calls must not go back in time.
+    /// The fate of a packet of `bytes` that is sent at `now`. Calls must not go back in time.
     pub fn send(&mut self, now: Nanos, direction: Direction, bytes: u32) -> Fate {
         let sent = &mut self.sent[usize::from(direction == Direction::Up)];
         *sent += 1;
@@ -42,7 +42,7 @@ impl Path {
         if self.network.next_drop().is_some() {
             return Fate::lost();
         }
-        // When a packet leaves a queue of so many packets is known when it enters it.
+        // With a queue of a number of packets, the departure of a packet is known when it enters.
         let Some(arrival) = self.network.arrive(Nanos::MAX) else {
             return Fate::lost();
         };

@@ -27,11 +27,11 @@ use firstflight_tcp::{Algorithm, Range, SendMemory};
 use crate::case::{Case, Exchange, FastOpen, Flow, Machine, Recorded, Script};
 use crate::trace::{Info, Millis, PHASES, Packet, Sent, TfoOption, Trace};
 
-/// A line that is not one of a case.
+/// The error for a line that does not belong to a case.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct ParseError {
-    /// Its number, from 1; 0 when one is missing.
+    /// Its number, from 1; 0 if a line is missing.
     pub line: usize,
     /// What is wrong.
     pub what: String,
@@ -313,7 +313,7 @@ fn rate(text: &str) -> Parsed<u64> {
     number::<u64>(count).map(|count| count.saturating_mul(*bps))
 }
 
-/// As [`Case::from_str`] reads it.
+/// The text that [`Case::from_str`] parses.
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in &self.comment {

@@ -1,40 +1,40 @@
-//! Packets as their senders sent them, in order, as tcpdump at both ends would show them.
+//! A trace: packets in the order in which they were sent, as tcpdump at both ends would show them.
 
 use std::fmt;
 
 use firstflight_path::{Direction, Ecn, Nanos};
 use firstflight_tcp::{FastOpen, Range, Segment, Seq};
 
-/// What is compared of a segment. Sequence numbers count from each side's SYN, which is 0. Windows and timestamps are
-/// left out.
+/// The compared fields of a segment. Sequence numbers count from each side's SYN, which is 0. Windows and
+/// timestamps are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Packet {
-    /// As tcpdump has them: `S`, `F`, `R`, `P`, `.` for ACK, `E`, `W`, in this order.
+    /// The flags in tcpdump's notation: `S`, `F`, `R`, `P`, `.` for ACK, `E`, `W`, in this order.
     pub flags: String,
     /// First sequence number.
     pub seq: Seq,
     /// Bytes of data.
     pub len: u32,
-    /// Acknowledgment; 0 without.
+    /// Acknowledgment number; 0 without ACK.
     pub ack: Seq,
     /// SACK blocks in their order; the first may report a duplicate (RFC 2883).
     pub sacks: Vec<Range>,
     /// The Fast Open option.
     pub fast_open: Option<TfoOption>,
-    /// What the IP header says.
+    /// The ECN field of the IP header.
     pub ecn: Ecn,
 }
 
 /// A Fast Open option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TfoOption {
-    /// It asks for a cookie.
+    /// A cookie request.
     Request,
-    /// It brings one.
+    /// A cookie.
     Cookie,
 }
 
-/// What a sender says of itself after it has sent a packet (`TCP_INFO`).
+/// The sender's state after it has sent a packet (`TCP_INFO`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Info {
     /// One of [`PHASES`].
@@ -45,7 +45,7 @@ pub struct Info {
     pub ssthresh: u32,
     /// Retransmission timeout.
     pub rto: Nanos,
-    /// RACK's reordering window; a kernel does not say it.
+    /// RACK's reordering window. A kernel does not report it.
     pub reordering_window: Option<Nanos>,
 }
 
@@ -59,26 +59,26 @@ const INFINITE: u32 = 0x7fff_ffff;
 pub struct Sent {
     /// When it was sent, from the trace's time 0.
     pub at: Nanos,
-    /// Which way.
+    /// Its direction.
     pub direction: Direction,
-    /// What.
+    /// The packet.
     pub packet: Packet,
-    /// The window that it offers, bytes; shown, not compared. Old traces do not say it.
+    /// The window that it offers, bytes: printed, not compared. Old traces lack it.
     pub window: Option<u64>,
-    /// When it arrived: never, once or twice.
+    /// Its arrival times: none, one or two.
     pub arrived: Vec<Nanos>,
     /// Whether it was marked on the way.
     pub is_marked: bool,
-    /// Its sender, if it could be asked.
+    /// The sender's state, if it could be asked.
     pub info: Option<Info>,
 }
 
 /// All packets of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
-    /// In the order in which they were sent.
+    /// The packets in the order of sending.
     pub sent: Vec<Sent>,
-    /// How long the connection was watched.
+    /// How long the connection was observed.
     pub end: Nanos,
 }
 
@@ -174,7 +174,7 @@ impl fmt::Display for Info {
     }
 }
 
-/// Time and direction, the packet, its window, and behind `=>` when it arrived and behind `;` what its sender says of itself.
+/// Time, direction, packet and window; after `=>` the arrivals, after `;` the sender's state.
 impl fmt::Display for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let arrow = if self.direction == Direction::Up { '>' } else { '<' };

@@ -1,7 +1,7 @@
-//! The model against what kernels did: every case of `corpus/`, fed with the kernel's arrivals.
+//! Compares the model with recorded kernels: every case of `corpus/`, with the kernel's arrivals.
 //!
-//! `corpus/known` lists the cases in which the model still does something else, each with the cause. The list is strict:
-//! a case that no longer diverges must leave it.
+//! `corpus/known` lists the cases in which the model still differs, each with the cause. The list is strict: a case
+//! that no longer diverges must be removed.
 
 use std::collections::BTreeMap;
 use std::fs;

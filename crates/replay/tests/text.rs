@@ -1,4 +1,4 @@
-//! A case is written as it is read, and the model is the same every time.
+//! A case is written as it is read, and the model is deterministic.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use firstflight_replay::{
@@ -15,7 +15,7 @@ const MACHINE: Machine = Machine {
     },
 };
 
-/// A case with what the model did in the place of a kernel.
+/// A case with the model's trace in place of a kernel's.
 fn recorded(seed: u64) -> Case {
     let case = draw(seed);
     let trace = run(&case.flow, &case.script, MACHINE).unwrap();

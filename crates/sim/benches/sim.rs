@@ -1,7 +1,7 @@
-//! How fast the simulator is, on one core, and how its time grows. Prints tables; judges nothing.
+//! Benchmarks of the simulator on one core: speed, and how the time grows. Prints tables; judges nothing.
 //!
 //! `cargo bench -p firstflight-sim` runs everything (half a minute, on an idle machine);
-//! `cargo bench -p firstflight-sim -- paper growth` only what is named. `firstflight run` adds the writing down.
+//! `cargo bench -p firstflight-sim -- paper growth` only the named sections. `firstflight run` also writes results.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on fails")]
 
@@ -32,7 +32,7 @@ fn paper() {
     speed(&["tcp", "tfo"], Scheme::Http);
 }
 
-/// The same pages over QUIC, every origin under TLS.
+/// The same pages over QUIC, every origin with TLS.
 fn quic() {
     speed(&["quic", "quic-0rtt"], Scheme::Https);
 }
@@ -113,7 +113,7 @@ fn print_growth(name: &str, page: &SimPage, loss: f64) {
     );
 }
 
-/// Seconds that a load takes, on average over at least half a second, and its record.
+/// Time that a load takes, s, averaged over at least half a second, and its record.
 fn time(page: &SimPage, job: &Job) -> (f64, Record) {
     let record = simulate(page, job).unwrap();
     assert_eq!(record.error, None, "what is timed is not what was asked for");
@@ -146,7 +146,7 @@ fn embedded(name: &str, scheme: Scheme) -> SimPage {
     SimPage::new(&page)
 }
 
-/// A small document and so many images of ten hosts beside it.
+/// A small document with `count` images of ten hosts.
 fn images(count: usize, body_bytes: u64) -> SimPage {
     let document = json!({"url": "http://h0.test/", "kind": "document", "mime": "text/html",
                           "request_bytes": 400, "header_bytes": 300, "body_bytes": 1_000});

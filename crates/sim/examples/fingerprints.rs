@@ -1,7 +1,8 @@
-//! A fingerprint of each of many loads: of the record, and of every packet with its time. What makes the simulator faster
+//! Fingerprints of many loads: of the record, and of every packet with its time. An optimisation of the simulator
 //! must change none of them.
 //!
-//! `cargo run --release -p firstflight-sim --example fingerprints > before`, the change, the same `> after`, and `diff`.
+//! `cargo run --release -p firstflight-sim --example fingerprints > before`, the change, the same `> after`, and
+//! `diff`.
 #![expect(clippy::print_stdout, reason = "it is what it is for")]
 #![expect(clippy::unwrap_used, reason = "an example that cannot go on fails")]
 
@@ -9,7 +10,7 @@ use firstflight_page::Page;
 use firstflight_sim::{Job, SimPage, trace};
 use serde_json::{Map, Value, json};
 
-/// Pages of the paper: from a few requests to one origin to hundreds to many.
+/// Pages of the paper, from a few requests to one origin to hundreds of requests to many.
 const PAGES: [&str; 4] = ["amazon", "nytimes", "wikipedia", "wsj"];
 const MODES: [&str; 5] = ["quic", "quic-0rtt", "tcp", "tfo", "early-data"];
 
@@ -35,7 +36,7 @@ fn main() {
     }
 }
 
-/// Keys of jobs, and their paths: RTTs, losses and seeds, and then one thing at a time.
+/// Settings of jobs and of their paths: first RTTs, losses and seeds, then single settings.
 fn cases() -> Vec<(Value, Value)> {
     let path = |rtt_ms: u32, keys: Value| {
         let paper =

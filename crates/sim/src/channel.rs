@@ -1,4 +1,4 @@
-//! One end of a connection as an application has it: a socket, or TLS on top of one.
+//! One end of a connection as an application sees it: a socket, with or without TLS.
 
 use firstflight_path::Nanos;
 use firstflight_tcp::Socket;
@@ -14,13 +14,13 @@ pub(crate) struct Channel<'a> {
 }
 
 impl Channel<'_> {
-    /// The application hands over `bytes`.
+    /// The application writes `bytes`.
     pub(crate) fn write(&mut self, now: Nanos, bytes: u64) {
         let bytes = self.seal(bytes);
         self.socket.write(now, bytes);
     }
 
-    /// As many as they are on the wire.
+    /// The size of `bytes` on the wire.
     pub(crate) fn seal(&mut self, bytes: u64) -> u64 {
         match &mut self.tls {
             Some(tls) => tls.seal(self.is_client, bytes),
@@ -28,17 +28,17 @@ impl Channel<'_> {
         }
     }
 
-    /// Whether so much may be sent before TLS's handshake.
+    /// Whether this much data may be sent before the TLS handshake.
     pub(crate) fn takes_early(&self, bytes: u64) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.takes_early(bytes))
     }
 
-    /// Whether the server forgets what is sent before TLS's handshake.
+    /// Whether the server ignores data sent before the TLS handshake.
     pub(crate) fn rejects_early_data(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.rejects_early_data())
     }
 
-    /// As [`Self::write`], of parts that TLS takes one by one and that leave together.
+    /// As [`Self::write`], in parts that TLS encrypts one by one and that leave together.
     pub(crate) fn write_parts(&mut self, now: Nanos, parts: &[u64]) {
         let wire = match &mut self.tls {
             Some(tls) => parts.iter().map(|&bytes| tls.seal(self.is_client, bytes)).sum(),
@@ -47,7 +47,7 @@ impl Channel<'_> {
         self.socket.write(now, wire);
     }
 
-    /// Reads all that is there, and lets TLS answer its part of it.
+    /// Reads everything that has come. TLS answers its own messages.
     pub(crate) fn read(&mut self, now: Nanos) -> Heard {
         let bytes = self.socket.read_all(now);
         let Some(tls) = &mut self.tls else {

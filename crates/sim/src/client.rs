@@ -1,4 +1,5 @@
-//! The client's side of a connection: what the loader asks for, on a socket; what arrives, told to the loader.
+//! The client's side of a connection: carries out the loader's commands on a socket, and reports events to the
+//! loader.
 //!
 //! The lab's client driver (`crates/lab/src/client`) on the virtual clock.
 
@@ -13,7 +14,7 @@ use crate::http2::Http2;
 use crate::page::Context;
 use crate::tls::{Heard, Tls};
 
-/// What the clients of all connections tell their news to.
+/// The receiver of events from the clients of all connections.
 #[derive(Debug)]
 pub(crate) struct Browser {
     pub(crate) loader: Loader,
@@ -21,63 +22,65 @@ pub(crate) struct Browser {
     pub(crate) wire_bytes: Vec<u64>,
 }
 
-/// The answer 425 of the lab's servers over HTTP/1.1, bytes.
+/// Size of the 425 response of the lab's servers over HTTP/1.1, bytes.
 pub(crate) const TOO_EARLY_BYTES: u64 = 45;
 
-/// How a connection begins: the option of its SYN, and whether data may go with it.
+/// How a connection begins: the option of its SYN, and whether the SYN may carry data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opening {
     pub(crate) option: FastOpen,
     pub(crate) has_data: bool,
 }
 
-/// What becomes of data before TLS's handshake is done.
+/// What happens to data before the TLS handshake is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Early {
-    /// It is done, or there is none to wait for.
+    /// The handshake is done, or there is none.
     Over,
-    /// It goes with the `ClientHello`.
+    /// The data is sent with the `ClientHello`.
     Goes,
-    /// It waits, and all that follows it.
+    /// The data waits, and so does all data after it.
     Waits,
 }
 
-/// One connection's client.
+/// The client's side of one connection.
 #[derive(Debug)]
 pub(crate) struct Client {
     conn: ConnId,
-    /// The SYN waits for a request, to go with it (`TCP_FASTOPEN_CONNECT` with a cookie).
+    /// Set while the SYN waits for a request to carry (`TCP_FASTOPEN_CONNECT` with a cookie).
     deferred: Option<FastOpen>,
-    /// TCP's handshake has been seen to be done.
+    /// Whether the TCP handshake was seen to be done.
     is_open: bool,
-    /// Bytes of the request, or of TLS's first flight, that must wait for the handshake.
+    /// Bytes of the request, or of TLS's first flight, that wait for the TCP handshake.
     unsent: u64,
     early: Early,
-    /// Bytes that go again behind TLS's handshake, because the server does not take them early, and bytes that wait for it.
+    /// Bytes to send again after the TLS handshake because the server rejects early data, and bytes that wait for
+    /// it.
     held: [u64; 2],
-    /// Whether the first request may go with the `ClientHello`.
+    /// Whether the first request may be early data.
     pub(crate) may_be_early: Option<bool>,
     exchange: Option<Incoming>,
     pub(crate) is_closed: bool,
 }
 
-/// A response on its way in.
+/// The response that is being received.
 #[derive(Debug, Clone, Copy)]
 struct Incoming {
     resource: usize,
     header_left: u64,
     body_left: u64,
-    /// The server wants to be asked again.
+    /// Whether it is a 425, so that the request is repeated.
     is_too_early: bool,
 }
 
 impl Client {
-    /// Whether no response is on its way.
+    /// Whether no response is pending.
     pub(crate) fn is_idle(&self) -> bool {
         self.exchange.is_none()
     }
 
-    /// Opens a connection. A SYN that may have data waits for a request, but TLS has something to send.
+    /// Opens a connection. A SYN that may carry data waits for a request; with TLS the `ClientHello` is sent at
+    /// once.
     pub(crate) fn open(
         now: Nanos,
         conn: ConnId,
@@ -112,12 +115,12 @@ impl Client {
         }
     }
 
-    /// Whether a request can be taken before anything was sent.
+    /// Whether it accepts a request before anything was sent.
     pub(crate) fn is_deferred(&self) -> bool {
         self.deferred.is_some()
     }
 
-    /// Sends a request; `true` when all of it went out.
+    /// Sends a request; `true` if all of it was sent.
     pub(crate) fn send(&mut self, context: Context<'_>, resource: usize, channel: &mut Channel<'_>) -> bool {
         let (now, exchange) = (context.now, context.exchange(resource));
         let sent = self.write(now, &[exchange.request_bytes], exchange.is_safe, channel);
@@ -135,14 +138,14 @@ impl Client {
         sent
     }
 
-    /// Whether what was sent last goes with the `ClientHello`, and the server will want to be asked again.
+    /// Whether the latest request is early data that the server will answer with 425.
     pub(crate) fn is_refused(&self, context: Context<'_>, channel: &Channel<'_>) -> bool {
         let goes_early = self.early == Early::Goes && !channel.rejects_early_data();
         goes_early && context.job.load.early_requests() == EarlyRequests::AskedAgain
     }
 
-    /// Sends a request, handed over in `parts` that leave together; `true` when all of it went out. Before TLS's handshake
-    /// goes what `is_safe`, up to the first that does not.
+    /// Sends a request, written in `parts` that leave together; `true` if all of it was sent. Before the TLS
+    /// handshake it sends requests that are `is_safe`, up to the first that is not.
     pub(crate) fn write(
         &mut self,
         now: Nanos,
@@ -177,7 +180,7 @@ impl Client {
         self.unsent == 0 && self.early != Early::Waits
     }
 
-    /// Something happened to the socket: tells the loader.
+    /// Reports a change of the socket to the loader.
     pub(crate) fn tell(
         &mut self,
         context: Context<'_>,
@@ -205,7 +208,7 @@ impl Client {
                 browser.loader.handle(now, Event::Writable(conn));
             }
         }
-        // What takes a request before its handshake waits for one.
+        // A connection that accepts early data waits for a request.
         if self.unsent > 0 && (self.early == Early::Over || self.may_be_early.is_some()) {
             channel.socket.write(now, std::mem::take(&mut self.unsent));
             if self.early != Early::Waits {

@@ -1,4 +1,4 @@
-//! One connection: a client and a server, each at its end, and what the wire saw of it.
+//! One connection: client, server, and its ledger entry.
 
 use firstflight_load::ledger::Entry;
 use firstflight_load::{Cookies, HttpVersion, promise};
@@ -16,37 +16,37 @@ use crate::page::Context;
 use crate::server::Server;
 use crate::tls::Tls;
 
-/// Longest time from a response to the client's FIN, where the server closes behind it. No client is done with a response
-/// in no time: when the laboratory's closes, the server's FIN is there, which its own acknowledges (`tcp_fin` delays the
-/// acknowledgment). On a slow link it is not.
+/// If the server closes after its response, the client's FIN follows the response by at most this time. A real
+/// client needs some time too: when the lab's client closes, the server's FIN has usually arrived, and the client's
+/// FIN acknowledges it (`tcp_fin` delays the acknowledgment). On a slow link it has not.
 const CLOSES_WITHIN: Nanos = NANOS_PER_MS;
 
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) host: usize,
-    /// Of the server that it reaches.
+    /// The keys of the server that it reaches.
     keys: Keys,
-    /// What the wire saw, from the first SYN on.
+    /// Its ledger entry, from the first SYN on.
     pub(crate) entry: Option<Entry>,
-    /// Its number in the order of first SYNs, and what it is to the path.
+    /// Its number in the order of first SYNs, and its flow on the path.
     pub(crate) number: Option<(u32, Flow)>,
     client: Client,
     client_socket: Socket,
-    /// When the client closes, if the server has not closed before.
+    /// When the client closes, if the server does not close first.
     closes_at: Option<Nanos>,
     server: Server,
     server_socket: Option<Socket>,
     pub(crate) tls: Option<Box<Tls>>,
     http2: Option<Box<Http2>>,
-    /// Counts among its host's Fast Open requests that are pending.
+    /// Whether it counts as a pending Fast Open request of its host.
     is_pending: bool,
-    /// The earliest moment at which the heap has an entry for it.
+    /// The earliest time for which the heap has an entry for it.
     armed: Option<Nanos>,
 }
 
 impl Connection {
-    /// Opens connection `conn` to `origin`, which is on `host`.
+    /// Opens connection `conn` to `origin` on `host`.
     pub(crate) fn open(
         context: Context<'_>,
         conn: ConnId,
@@ -93,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// What its server's end tells; `None` where no SYN has reached it.
+    /// What its server's end reports; `None` if no SYN has reached it.
     pub(crate) fn server(&self) -> Option<promise::Server> {
         let socket = self.server_socket.as_ref()?;
         Some(promise::Server {
@@ -103,7 +103,7 @@ impl Connection {
         })
     }
 
-    /// What its client's end tells.
+    /// What its client's end reports.
     pub(crate) fn client(&self) -> promise::Client {
         promise::Client {
             tls: self.tls.as_ref().and_then(|tls| tls.secured(true)),
@@ -111,24 +111,24 @@ impl Connection {
         }
     }
 
-    /// What the wire saw of it.
+    /// Its ledger entry.
     pub(crate) fn entry(&self) -> Option<Entry> {
         let mut entry = self.entry.clone()?;
         entry.hello = self.tls.as_ref().map(|tls| tls.hello());
         Some(entry)
     }
 
-    /// Whether a request can be taken before anything was sent.
+    /// Whether it accepts a request before anything was sent.
     pub(crate) fn is_deferred(&self) -> bool {
         self.client.is_deferred()
     }
 
-    /// Whether the client has closed it, or heard that it is gone.
+    /// Whether the client has closed it, or knows that it is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.client.is_closed
     }
 
-    /// Sends the request of `resource`; `true` when all of it went out.
+    /// Sends the request for `resource`; `true` if all of it was sent.
     pub(crate) fn send(&mut self, context: Context<'_>, resource: usize) -> bool {
         let mut channel = Channel {
             socket: &mut self.client_socket,
@@ -165,13 +165,13 @@ impl Connection {
         self.close_in_time(context.now);
     }
 
-    /// The load is over: the client closes what it was about to close.
+    /// The load is over: a client that was about to close closes now.
     pub(crate) fn hang_up(&mut self, now: Nanos) {
         self.closes_at = self.closes_at.map(|_| now);
         self.close_in_time(now);
     }
 
-    /// The client that is done with it closes: with the server, or when it has waited long enough.
+    /// A client that has finished closes: when the server has closed, or when its waiting time is over.
     fn close_in_time(&mut self, now: Nanos) {
         if let Some(at) = self.closes_at {
             self.client_socket.read_all(now);
@@ -199,7 +199,7 @@ impl Connection {
         self.learn(context.job, host);
     }
 
-    /// What if a client remembers where Fast Open failed.
+    /// What-if: a client remembers hosts where Fast Open failed.
     fn learn(&self, job: &Job, host: &mut Host) {
         if job.what_if.negative_cache.is_some() {
             host.is_avoided |= self.client_socket.was_failed_by_fast_open();
@@ -245,7 +245,7 @@ impl Connection {
         }
     }
 
-    /// Tells the loader what happened to the client's socket.
+    /// Reports events of the client's socket to the loader.
     pub(crate) fn tell(&mut self, context: Context<'_>, browser: &mut Browser, host: &mut Host) {
         if self.client.is_closed {
             return;
@@ -259,7 +259,7 @@ impl Connection {
         self.client.tell(context, &mut channel, http2, browser, host);
     }
 
-    /// A timer that was set for `at` has run out; `false` when it has lost its meaning.
+    /// A timer set for `at` has fired; `false` if it is not needed any more.
     pub(crate) fn fire(&mut self, context: Context<'_>, at: Nanos, host: &mut Host) -> bool {
         let now = context.now;
         if self.armed != Some(at) {
@@ -290,7 +290,7 @@ impl Connection {
         segment.or_else(|| self.server_socket.as_mut().and_then(Socket::poll))
     }
 
-    /// When to fire it, if that is sooner than it is due to be.
+    /// The time to fire it, if that is earlier than its present entry.
     pub(crate) fn arm(&mut self) -> Option<Nanos> {
         let client = earlier(self.client_socket.next_timeout(), self.closes_at);
         let server_socket = self.server_socket.as_ref().and_then(Socket::next_timeout);

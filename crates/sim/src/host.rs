@@ -1,6 +1,6 @@
-//! One host: what the client remembers of it while a page loads, and how its servers make and judge cookies.
+//! One host: what the client caches of it during a load, and how its servers make and check cookies.
 //!
-//! A cookie is told by the key that made it.
+//! A cookie is represented by the key that made it.
 
 use firstflight_load::Cookies;
 use firstflight_tcp::{FastOpen, Key, Segment};
@@ -11,19 +11,19 @@ use crate::what_if::WhatIf;
 /// One host.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Host {
-    /// The cookie that the client has.
+    /// The client's cookie for it.
     pub(crate) cookie: Option<Key>,
-    /// What if cookies are good for one connection each: how many the client has.
+    /// What-if one-time cookies: how many spare ones the client has.
     pub(crate) spare_cookies: u32,
-    /// What if failures are remembered: Fast Open has failed here.
+    /// What-if negative cache: whether Fast Open has failed here.
     pub(crate) is_avoided: bool,
-    /// Sessions of TLS that the client can resume.
+    /// TLS sessions over TCP that the client can resume.
     pub(crate) sessions: Sessions,
-    /// The same over QUIC.
+    /// TLS sessions over QUIC that the client can resume.
     pub(crate) quic_sessions: Sessions,
     /// Connections that the client has opened to it.
     pub(crate) connections: u64,
-    /// Fast Open requests that are pending there.
+    /// Fast Open requests pending at its servers.
     pub(crate) pending: u32,
 }
 
@@ -42,7 +42,7 @@ impl Host {
         self.cookie.map_or(FastOpen::Request, FastOpen::Cookie)
     }
 
-    /// A cookie came with a SYN-ACK; others are worth nothing beside it.
+    /// A cookie came with a SYN-ACK. It replaces earlier ones.
     pub(crate) fn gain_cookie(&mut self, cookie: Key, what_if: &WhatIf) {
         if self.cookie != Some(cookie) {
             self.spare_cookies = 0;
@@ -54,28 +54,28 @@ impl Host {
     }
 }
 
-/// What cookies of priming were made with, where there is one server behind an address.
+/// The key of the cookies from priming, if there is one server behind an address.
 const FIRST: Key = 0;
-/// What a server makes cookies with that has changed its key, or that sees the client at another address.
+/// The key of a server that has changed its key, or that sees the client at another address.
 const NEXT: Key = 1;
 
-/// What one server makes and takes.
+/// The keys with which one server makes and accepts cookies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keys {
-    /// It makes cookies with this one.
+    /// The key for new cookies.
     primary: Key,
-    /// Cookies made with this one are good as well.
+    /// A further key whose cookies it accepts.
     backup: Option<Key>,
-    /// Whether it takes data without a cookie.
+    /// Whether it accepts data without a cookie.
     cookieless: bool,
 }
 
-/// What a server makes of the Fast Open option of a SYN.
+/// A server's answer to the Fast Open option of a SYN.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verdict {
-    /// Whether data may be taken.
+    /// Whether it may accept the SYN's data.
     pub(crate) takes: bool,
-    /// The cookie that the SYN-ACK brings.
+    /// The cookie in the SYN-ACK.
     pub(crate) gives: Option<Key>,
 }
 
@@ -94,7 +94,7 @@ impl Keys {
         }
     }
 
-    /// What the server makes of a SYN (`tcp_try_fastopen`).
+    /// The server's answer to a SYN (`tcp_try_fastopen`).
     pub(crate) fn judge(self, syn: &Segment) -> Verdict {
         let new = Some(self.primary);
         let (takes, gives) = match syn.fast_open {
@@ -107,7 +107,7 @@ impl Keys {
     }
 }
 
-/// The cookie that the client has for `host` when the load begins, where `server` primed it.
+/// The client's cookie for `host` at the start of a load, if `server` primed it.
 pub(crate) fn primed(cookies: Cookies, seed: u64, host: usize, server: u32) -> Option<Key> {
     match cookies.of_host(host, seed) {
         Cookies::Cold | Cookies::Moved | Cookies::Cookieless => None,

@@ -1,4 +1,4 @@
-//! What is to be simulated.
+//! The job of the simulator.
 
 use firstflight_load::{Load, MAX_EARLY_DATA};
 use firstflight_quic as quic;
@@ -8,11 +8,11 @@ use serde::Deserialize;
 use crate::SimError;
 use crate::what_if::WhatIf;
 
-/// One load.
+/// The job for one load.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// What both clocks agree on. The page's URLs are what it was made ready with.
+    /// The settings shared with the lab. The page must have the URLs it was prepared with.
     #[serde(flatten)]
     pub load: Load,
     /// Congestion control at both ends.
@@ -21,52 +21,52 @@ pub struct Job {
     /// Initial congestion window, segments (RFC 6928).
     #[serde(default = "ten")]
     pub initial_window: u32,
-    /// Fast Open requests that may be pending at a listener (RFC 7413, section 5.1).
+    /// Limit of pending Fast Open requests at a listener (RFC 7413, section 5.1).
     #[serde(default = "backlog")]
     pub fast_open_backlog: u32,
-    /// What is otherwise than in the lab.
+    /// Deviations from TCP and TLS as the lab has them.
     #[serde(default)]
     pub what_if: WhatIf,
-    /// What the record tells.
+    /// How detailed the record is.
     #[serde(default)]
     pub keep: Keep,
-    /// Which packets are noted.
+    /// Which packets to trace.
     #[serde(skip)]
     pub trace: Traced,
 }
 
-/// Which packets of a load are noted: writing all of them down takes longer than to simulate them.
+/// Which packets of a load to trace. Tracing all of them takes longer than the simulation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Traced {
     /// None.
     #[default]
     Nothing,
-    /// The first packets that a connection sends, and what became of each of them.
+    /// The first packets that a connection sends, with their fates.
     First {
         /// The connection's number in the record.
         connection: u32,
-        /// How many, in both directions together.
+        /// Number of packets, both directions together.
         packets: u32,
     },
     /// All.
     All,
 }
 
-/// What both ends of a connection decide by how much may be under way.
+/// Congestion control at both ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CongestionControl {
     /// CUBIC (RFC 9438).
     #[default]
     Cubic,
-    /// The window of RFC 5681 and RFC 9002.
+    /// `NewReno` (RFC 5681, RFC 9002).
     Reno,
-    /// BBR, over QUIC alone.
+    /// BBR, for QUIC only.
     Bbr,
 }
 
 impl CongestionControl {
-    /// The same over TCP; CUBIC where that has none.
+    /// The algorithm for TCP: CUBIC if TCP lacks this one.
     pub(crate) fn over_tcp(self) -> Algorithm {
         match self {
             Self::Cubic | Self::Bbr => Algorithm::Cubic,
@@ -74,7 +74,7 @@ impl CongestionControl {
         }
     }
 
-    /// The same over QUIC.
+    /// The algorithm for QUIC.
     pub(crate) fn over_quic(self) -> quic::CongestionControl {
         match self {
             Self::Cubic => quic::CongestionControl::Cubic,
@@ -84,14 +84,14 @@ impl CongestionControl {
     }
 }
 
-/// What a record tells of a load.
+/// How detailed a record is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Keep {
-    /// Each request and connection too.
+    /// With each request and connection.
     #[default]
     All,
-    /// How many there were.
+    /// Only with their numbers.
     Loads,
 }
 
@@ -103,13 +103,13 @@ fn backlog() -> u32 {
 }
 
 impl Job {
-    /// Bytes that a client may send with its `ClientHello`; 0 where it sends none.
+    /// Largest amount of early data that a client may send, bytes; 0 if it sends none.
     pub(crate) fn early_data(&self) -> u64 {
         let by_mode = self.load.offer_over_tcp().early_data.then_some(MAX_EARLY_DATA);
         self.what_if.early_data.or(by_mode).unwrap_or_default()
     }
 
-    /// Reads a job.
+    /// Reads the job.
     ///
     /// # Errors
     /// [`SimError`] naming what is wrong with it.

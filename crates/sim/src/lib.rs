@@ -58,36 +58,36 @@ pub use what_if::{Since, Unproven, WhatIf};
 /// Why a load cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
-    /// The job is not one.
+    /// The job is malformed.
     #[error("the job: {0}")]
     Job(#[from] serde_json::Error),
-    /// The path cannot be.
+    /// The path is invalid.
     #[error(transparent)]
     Path(#[from] firstflight_path::PathError),
 }
 
-/// Loads `page` once as `job` says. A load that fails is a record that says so.
+/// Loads `page` once, with the settings of `job`. A load that fails is a record that says so.
 ///
 /// # Errors
-/// [`SimError`] when the path cannot be.
+/// [`SimError`] when the path is invalid.
 pub fn simulate(page: &SimPage, job: &Job) -> Result<Record, SimError> {
     let loaded = load::load(page, job)?;
     Ok(Record::new(page, job, &loaded))
 }
 
-/// As [`simulate`], with a line per segment: time, what became of it, direction, connection, flags, range,
+/// As [`simulate`], and traces every segment, one line each: time, event, direction, connection, flags, range,
 /// acknowledgment, window, options.
 ///
 /// # Errors
-/// [`SimError`] when the path cannot be.
+/// [`SimError`] when the path is invalid.
 pub fn trace(page: &SimPage, job: &Job) -> Result<(Record, Vec<String>), SimError> {
     traced(page, job, Traced::All)
 }
 
-/// As [`trace`], with the packets that `of` says.
+/// As [`trace`], with the packets that `of` selects.
 ///
 /// # Errors
-/// [`SimError`] when the path cannot be.
+/// [`SimError`] when the path is invalid.
 pub fn traced(page: &SimPage, job: &Job, of: Traced) -> Result<(Record, Vec<String>), SimError> {
     let job = Job {
         trace: of,

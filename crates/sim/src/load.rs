@@ -1,4 +1,4 @@
-//! One load on the virtual clock: the loader, its connections, the path between them, and what is due next.
+//! One load on the virtual clock: the loader, its connections, the path between them, and the event queue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,16 +24,16 @@ use crate::tls::Sessions;
 use crate::trace::Trace;
 use crate::what_if::Since;
 
-/// Navigation start: not 0, so that no timestamp is.
+/// Navigation start. Not 0, so that no timestamp is 0.
 pub(crate) const START: Nanos = 1_000 * NANOS_PER_MS;
 
 /// A finished load.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) record: LoadRecord,
-    /// By connection; none of one whose SYN was never sent.
+    /// By connection; `None` if the SYN was never sent.
     pub(crate) ledger: Vec<Option<Entry>>,
-    /// By connection; none of one whose server no SYN has reached.
+    /// By connection; `None` if no SYN has reached the server.
     pub(crate) servers: Vec<Option<promise::Server>>,
     /// By connection.
     pub(crate) clients: Vec<promise::Client>,
@@ -43,7 +43,7 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// The connections that were on the wire.
+    /// The connections that sent a packet.
     pub(crate) fn used(&self) -> impl Iterator<Item = (&ConnectionRecord, &Entry)> {
         let connections = self.record.connections.iter().zip(&self.ledger);
         connections.filter_map(|(connection, entry)| Some((connection, entry.as_ref()?)))
@@ -55,18 +55,18 @@ struct Load<'a> {
     context: Context<'a>,
     browser: Browser,
     network: Network<Cargo>,
-    /// Segments on their way, by the number that the network carries, and numbers that are free.
+    /// Segments on their way, by the number that the network carries, and the free numbers.
     segments: Vec<Segment>,
     free: Vec<u32>,
-    /// The same of datagrams.
+    /// The same for datagrams.
     datagrams: Vec<Datagram>,
     free_datagrams: Vec<u32>,
-    /// What was polled last.
+    /// The datagram that was polled last.
     datagram: Vec<u8>,
     connections: Vec<Carrier>,
-    /// Connections of QUIC that may have something to send.
+    /// QUIC connections that may have something to send.
     unflushed: Vec<u32>,
-    /// How many of them have sent a SYN.
+    /// Number of connections that have sent a SYN.
     opened: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     hosts: Vec<Host>,
@@ -74,7 +74,7 @@ struct Load<'a> {
     trace: Trace,
 }
 
-/// What the path carries.
+/// What a packet on the path contains.
 #[derive(Debug, Clone, Copy)]
 enum Cargo {
     Segment(u32),
@@ -130,7 +130,7 @@ impl Carrier {
     }
 }
 
-/// Loads `page` once as `job` says.
+/// Loads `page` once, with the settings of `job`.
 pub(crate) fn load(page: &SimPage, job: &Job) -> Result<Loaded, PathError> {
     let mut load = begin(page, job)?;
     if job.what_if.negative_cache == Some(Since::Visit) {
@@ -140,7 +140,7 @@ pub(crate) fn load(page: &SimPage, job: &Job) -> Result<Loaded, PathError> {
     Ok(load.finish())
 }
 
-/// The hosts after an earlier visit, over paths that lost nothing.
+/// The hosts after an earlier visit, over the same path without loss.
 fn visited(page: &SimPage, job: &Job) -> Result<Vec<Host>, PathError> {
     let mut earlier = job.clone();
     (earlier.load.path.loss, earlier.load.path.burst) = (0.0, None);
@@ -185,12 +185,12 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
     })
 }
 
-/// A tick and a timer wheel that stand anywhere when the load begins: no load of the lab waits for a tick.
+/// A random phase of the kernel's tick and timer wheel: a load in the lab does not start on a tick.
 fn ticks(seed: u64) -> Ticks {
     Ticks::new(Stream::new(seed, Purpose::TimerWheel, &[]).next_below(Ticks::ROUND))
 }
 
-/// Every host, as priming has left it.
+/// Every host after priming.
 fn hosts(page: &SimPage, job: &Job) -> Vec<Host> {
     let what_if = &job.what_if;
     let cookies = what_if.cookies(job.load.cookies);
@@ -218,7 +218,7 @@ fn hosts(page: &SimPage, job: &Job) -> Vec<Host> {
     (0..page.farther_ms.len()).map(host).collect()
 }
 
-/// Which of the servers behind an address it is.
+/// Draws one of the servers behind an address.
 fn one_of(cookies: Cookies, job: &Job, purpose: Purpose, indices: &[u64]) -> u32 {
     match cookies.servers() {
         1 => 0,
@@ -227,7 +227,7 @@ fn one_of(cookies: Cookies, job: &Job, purpose: Purpose, indices: &[u64]) -> u32
 }
 
 impl Load<'_> {
-    /// The client knows where Fast Open failed when it was here before.
+    /// Copies what the client remembers of an earlier visit: the hosts where Fast Open failed.
     fn remember(&mut self, visited: &[Host]) {
         for (host, before) in self.hosts.iter_mut().zip(visited) {
             host.is_avoided = before.is_avoided;
@@ -255,7 +255,7 @@ impl Load<'_> {
         }
     }
 
-    /// Does what the loader asks for.
+    /// Carries out the loader's commands.
     fn carry_out(&mut self) {
         while let Some(command) = self.browser.loader.poll() {
             match command {
@@ -264,12 +264,12 @@ impl Load<'_> {
                 Command::Close { conn } => self.close(conn),
             }
         }
-        // What an end has to say at one moment goes in the same datagrams.
+        // All that an end sends at one moment shares its datagrams.
         let mut unflushed = std::mem::take(&mut self.unflushed);
         for conn in unflushed.drain(..) {
             self.flush(conn);
         }
-        // Nothing that is flushed asks for more, and the next event needs the room again.
+        // Flushing adds no connection to the list; the next event needs its memory again.
         self.unflushed = unflushed;
     }
 
@@ -346,7 +346,7 @@ impl Load<'_> {
         if arrival.is_marked {
             segment.ecn = Ecn::Marked;
         }
-        // A copy of it may follow.
+        // Keep the segment if a copy of it may follow.
         if self.context.job.load.path.duplicate == 0.0 {
             self.free.push(number);
         }
@@ -378,7 +378,7 @@ impl Load<'_> {
             quic.arrive(self.context, direction, (&payload, ecn), host, &mut self.browser);
         }
         self.datagrams[number as usize].payload = payload;
-        // A copy of it may follow.
+        // Keep the datagram if a copy of it may follow.
         if self.context.job.load.path.duplicate == 0.0 {
             self.free_datagrams.push(number);
         }
@@ -408,14 +408,14 @@ impl Load<'_> {
         self.flush(conn);
     }
 
-    /// Flushes a connection of QUIC once all that happens at this moment has happened.
+    /// Flushes a QUIC connection after all other events of this moment.
     fn will_flush(&mut self, conn: u32) {
         if !self.unflushed.contains(&conn) {
             self.unflushed.push(conn);
         }
     }
 
-    /// Puts what both ends of a connection have to send on the path, and sets its timer.
+    /// Puts on the path what both ends of a connection send, and sets its timer.
     fn flush(&mut self, conn: u32) {
         while let Carrier::Tcp(connection) = &mut self.connections[conn as usize]
             && let Some(segment) = connection.poll()
@@ -567,7 +567,7 @@ impl Load<'_> {
         self.note_drops();
     }
 
-    /// Takes back what the path has dropped.
+    /// Frees the packets that the path has dropped, and enters them into the ledger.
     fn note_drops(&mut self) {
         while let Some(drop) = self.network.next_drop() {
             match drop.payload {
@@ -618,7 +618,7 @@ impl Load<'_> {
     }
 }
 
-/// Which way a segment goes.
+/// The direction of a segment.
 pub(crate) fn direction(segment: &Segment) -> Direction {
     if segment.up {
         Direction::Up
@@ -627,7 +627,7 @@ pub(crate) fn direction(segment: &Segment) -> Direction {
     }
 }
 
-/// What the ledger and the path look at.
+/// The fields of a segment that the ledger and the path read.
 pub(crate) fn seen(segment: &Segment) -> ledger::Segment {
     let (option, cookie) = match segment.fast_open {
         FastOpen::Absent => (Cookie::None, 0),
@@ -642,7 +642,7 @@ pub(crate) fn seen(segment: &Segment) -> ledger::Segment {
             fin: segment.fin,
             rst: segment.rst,
         },
-        // The ledger's sequence numbers wrap.
+        // Sequence numbers of the ledger wrap.
         sequence: segment.seq as u32,
         acknowledgment: segment.ack_no as u32,
         payload_bytes: segment.len,

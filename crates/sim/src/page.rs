@@ -1,4 +1,4 @@
-//! A page made ready to be simulated many times.
+//! A page prepared for many simulations.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,39 +14,39 @@ use firstflight_tcp::Settings;
 use crate::http2::Blocks;
 use crate::job::Job;
 
-/// What the simulator needs to know of a page. Make it once and share it between loads.
+/// What the simulator needs of a page. Make it once and share it between loads.
 #[derive(Debug)]
 pub struct SimPage {
     pub(crate) plan: Arc<Plan>,
     pub(crate) resources: Vec<Exchange>,
-    /// The host of each origin: cookies and links belong to it.
+    /// The host of each origin. Cookies and links belong to hosts.
     pub(crate) hosts: Vec<usize>,
     /// How much farther each host is than the nearest, ms.
     pub(crate) farther_ms: Vec<f64>,
-    /// What the recording tells of each host.
+    /// What the recording says of each host.
     pub(crate) recorded: Vec<Option<Host>>,
 }
 
-/// One request and its response, as bytes on the wire.
+/// One request and its response, as sizes on the wire.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) url: String,
     pub(crate) origin: String,
     pub(crate) mime: String,
     pub(crate) status: u16,
-    /// Whether it may be asked for twice (RFC 9110, section 9.2.1).
+    /// Whether its method is safe (RFC 9110, section 9.2.1).
     pub(crate) is_safe: bool,
     /// Where it redirects to.
     pub(crate) location: Option<String>,
     pub(crate) request_bytes: u64,
-    /// With keep-alive, and without.
+    /// With and without keep-alive.
     pub(crate) header_bytes: [u64; 2],
-    /// As HTTP/2 has them.
+    /// Its sizes in HTTP/2.
     pub(crate) blocks: Blocks,
-    /// As HTTP/3 has them.
+    /// Its header blocks in HTTP/3.
     pub(crate) http3: Http3,
     pub(crate) body_bytes: u64,
-    /// What its request may say of it.
+    /// The priority that its request may state.
     pub(crate) priority: Priority,
     pub(crate) wait: Nanos,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Exchange {
 /// The header blocks of one exchange over HTTP/3.
 #[derive(Debug)]
 pub(crate) struct Http3 {
-    /// Without a priority, and with it.
+    /// Without and with a priority.
     request: [Bytes; 2],
     pub(crate) response: Bytes,
 }
@@ -75,7 +75,7 @@ impl Http3 {
     }
 }
 
-/// What every connection of a load may look at, at one moment.
+/// What the connections of a load can read, at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) now: Nanos,
@@ -89,7 +89,7 @@ impl<'a> Context<'a> {
         &self.page.resources[resource]
     }
 
-    /// How urgent the response is to the server.
+    /// The priority of a response at the server.
     pub(crate) fn priority(&self, resource: usize) -> Priority {
         match self.job.load.priorities {
             Priorities::None => Priority::EQUAL,
@@ -102,7 +102,7 @@ impl<'a> Context<'a> {
         &self.exchange(resource).http3.request[self.says_priorities()]
     }
 
-    /// Bytes of the header block of a request over HTTP/2 whose authority is known.
+    /// Size of the header block of an HTTP/2 request whose authority is in the table, bytes.
     pub(crate) fn http2_request(&self, resource: usize) -> u64 {
         self.exchange(resource).blocks.request[self.says_priorities()]
     }
@@ -111,12 +111,12 @@ impl<'a> Context<'a> {
         usize::from(self.job.load.priorities == Priorities::Rfc9218)
     }
 
-    /// Bytes of the head of a response over HTTP/1.1.
+    /// Size of the head of a response over HTTP/1.1, bytes.
     pub(crate) fn header_bytes(&self, exchange: &Exchange) -> u64 {
         exchange.header_bytes[usize::from(!self.job.load.keep_alive)]
     }
 
-    /// The name of `origin`'s host, if it speaks TLS.
+    /// The name of `origin`'s host if it uses TLS.
     pub(crate) fn secure_host(&self, origin: OriginId) -> Option<&'a str> {
         let origin = &self.page.plan.origins()[origin];
         let is_secure = match self.job.load.scheme {
@@ -129,7 +129,7 @@ impl<'a> Context<'a> {
 }
 
 impl SimPage {
-    /// Prepares `page`, whose responses have made-up headers of the recorded sizes.
+    /// Prepares `page`. Responses have synthesised headers of the recorded sizes.
     ///
     /// # Panics
     /// On a page that [`Page::validate`] refuses.
@@ -178,7 +178,7 @@ fn exchange(page: &Page, index: usize) -> Exchange {
     }
 }
 
-/// Numbers the hosts of `origins` in order of first use: each origin's number, and the names.
+/// Numbers the hosts of `origins` in order of first use. Returns each origin's number, and the names.
 fn hosts(origins: &[Origin]) -> (Vec<usize>, Vec<String>) {
     let mut names: Vec<String> = Vec::new();
     let mut numbers = HashMap::new();

@@ -1,13 +1,13 @@
-//! What is on its way in one direction of a connection, piece by piece: a piece counts when it is whole.
+//! The messages on their way in one direction of a connection. A message counts once all its bytes have arrived.
 
 use std::collections::VecDeque;
 
-/// Pieces in order, and what they bring.
+/// Messages in order.
 #[derive(Debug)]
 pub(crate) struct Pieces<T> {
-    /// Bytes on the wire, and what they bring.
+    /// The size on the wire and the content of each.
     queue: VecDeque<(u64, T)>,
-    /// Bytes that have arrived of the first.
+    /// Bytes of the first that have arrived.
     arrived: u64,
 }
 
@@ -21,7 +21,7 @@ impl<T> Default for Pieces<T> {
 }
 
 impl<T: Copy> Pieces<T> {
-    /// `bytes` are written that bring `content`.
+    /// A message of `bytes` was written.
     pub(crate) fn push(&mut self, bytes: u64, content: T) {
         self.queue.push_back((bytes, content));
     }
@@ -31,7 +31,7 @@ impl<T: Copy> Pieces<T> {
         self.arrived += bytes;
     }
 
-    /// The next that is whole.
+    /// The next message that has arrived whole.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let &(bytes, content) = self.queue.front()?;
         self.arrived = self.arrived.checked_sub(bytes)?;

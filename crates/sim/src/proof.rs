@@ -1,4 +1,4 @@
-//! Whether a load used Fast Open as its mode and its cookies promise.
+//! Checks whether a load used Fast Open as its mode and its cookies promise.
 
 use firstflight_load::ledger::Count;
 use firstflight_load::promise::{Connection, FastOpen, Given, Promise, TlsPromise};
@@ -8,20 +8,20 @@ use crate::job::Job;
 use crate::load::Loaded;
 use crate::page::SimPage;
 
-/// What the ledger says of the treatment. There is no kernel to ask: the simulated wire is the only witness.
+/// The proof of the treatment by the ledger. There is no kernel to ask: the simulated wire is the only witness.
 #[derive(Debug, Clone, Serialize)]
 pub struct Proof {
     /// Whether the ledger shows what the mode promises.
     pub ok: bool,
-    /// Who testifies.
+    /// The witnesses.
     pub witnesses: [&'static str; 1],
-    /// What was counted.
+    /// The ledger's counts.
     pub ledger: Count,
-    /// Every contradiction, in words.
+    /// Every contradiction, as text.
     pub disagreements: Vec<String>,
 }
 
-/// Holds the ledger against what the mode promises, as the lab does.
+/// Compares the ledger with the promise of the mode, as the lab does.
 pub(crate) fn proof(page: &SimPage, job: &Job, loaded: &Loaded) -> Proof {
     let promise = Promise {
         tls12_hosts: job.load.tls12_hosts(page.recorded.iter().map(Option::as_ref)),
@@ -51,7 +51,7 @@ pub(crate) fn proof(page: &SimPage, job: &Job, loaded: &Loaded) -> Proof {
     }
 }
 
-/// What is promised of the load; nothing of cookies where what is simulated changes their rules.
+/// The promise of the load. If a what-if changes the rules of cookies, nothing is promised of them.
 fn promise(job: &Job) -> Promise {
     let promise = job.load.promise();
     Promise {
@@ -63,7 +63,7 @@ fn promise(job: &Job) -> Promise {
             },
             other => other,
         },
-        // Before a client has proved its address its server may send less.
+        // With this what-if a server sends less until the client has proved its address.
         initial_window: job.what_if.unproven.is_none().then_some(job.initial_window),
         congestion_control: Some(job.congestion_control.over_tcp().name().to_owned()),
         tls: promise.tls.map(|tls| match job.what_if.early_data {

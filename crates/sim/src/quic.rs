@@ -1,6 +1,6 @@
-//! One connection of QUIC: a client and a server, each at its end, and what the wire saw of it.
+//! One QUIC connection: client, server, and its ledger entry.
 //!
-//! Both ends are those of the lab ([`firstflight_quic`]); only their cryptography has nothing but lengths.
+//! Both ends are those of the lab ([`firstflight_quic`]), except that their cryptography only has the lengths.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,43 +27,44 @@ use crate::tls::{Session, quic_lengths};
 
 /// Bytes of a UDP header.
 const HEADER: u32 = 8;
-/// What bodies are made of: no zeros, which the cryptography without keys takes for padding.
+/// The content of bodies. Not zeros, which the cryptography without keys would take for padding.
 static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Quic {
     pub(crate) host: usize,
-    /// What the wire saw, from the first datagram on.
+    /// Its ledger entry, from the first datagram on.
     pub(crate) entry: Option<Entry>,
-    /// Its number in the order of first packets, and what it is to the path.
+    /// Its number in the order of first packets, and its flow on the path.
     pub(crate) number: Option<(u32, Flow)>,
     conn: ConnId,
     client: Client,
     pub(crate) is_closed: bool,
-    /// Tickets that the client has kept.
+    /// Number of tickets that the client has kept.
     tickets: u64,
     server: Server,
     seen: Option<Arc<Seen>>,
     offers_early_data: bool,
     post_quantum: bool,
-    /// Answers that are due some time, in the order of their requests; none where it is to be asked again.
+    /// Answers with the time they are due, in the order of requests; `None` for a 425.
     waiting: Vec<(Nanos, StreamKey, Option<usize>)>,
-    /// The earliest moment at which the heap has an entry for it.
+    /// The earliest time for which the heap has an entry for it.
     armed: Option<Nanos>,
     /// Which ends may have something to send.
     unpolled: Ends,
 }
 
-/// Ends of a connection. Each is polled for datagrams after events of its own only, as in the lab: between them quinn's
-/// pacer would let a datagram go as soon as there is room for one, not when its timer says that there is for a burst.
+/// Ends of a connection. As in the lab, an end is polled for datagrams only after events of its own. Otherwise
+/// quinn's pacer would release each datagram as soon as there is room for one, instead of a burst when its timer
+/// fires.
 #[derive(Debug)]
 struct Ends {
     client: bool,
     server: bool,
 }
 
-/// How both ends are set up.
+/// The settings of both ends.
 fn settings(context: Context<'_>) -> Settings {
     Settings {
         congestion_control: context.job.congestion_control.over_quic(),
@@ -71,7 +72,7 @@ fn settings(context: Context<'_>) -> Settings {
     }
 }
 
-/// Length of the connection ID that a client makes up for its server.
+/// Length of the connection ID that a client chooses for its server.
 const FIRST_ID: usize = 20;
 
 fn server_address(host: usize) -> SocketAddr {
@@ -146,12 +147,12 @@ impl Quic {
         }
     }
 
-    /// Whether a request can be taken before anything was sent.
+    /// Whether it accepts a request before anything was sent.
     pub(crate) fn awaits_request(&self) -> bool {
         self.client.awaits_request()
     }
 
-    /// What its server's end tells; `None` where no datagram has reached it.
+    /// What its server's end reports; `None` if no datagram has reached it.
     pub(crate) fn server(&self) -> Option<promise::Server> {
         let seen = self.seen.as_ref()?;
         Some(promise::Server {
@@ -161,12 +162,12 @@ impl Quic {
         })
     }
 
-    /// What its client's end tells.
+    /// What its client's end reports.
     pub(crate) fn client(&self) -> promise::Client {
         self.client.told()
     }
 
-    /// Asks for `resource`.
+    /// Requests `resource`.
     pub(crate) fn send(&mut self, context: Context<'_>, resource: usize, browser: &mut Browser) {
         let exchange = context.exchange(resource);
         self.client.ask(
@@ -185,7 +186,7 @@ impl Quic {
         self.unpolled.client = true;
     }
 
-    /// A datagram arrives at one of its ends, with what its IP header says of congestion.
+    /// A datagram arrives at one of its ends, with the ECN field of its IP header.
     pub(crate) fn arrive(
         &mut self,
         context: Context<'_>,
@@ -252,7 +253,7 @@ impl Quic {
         });
     }
 
-    /// Tells the loader what the client has to tell.
+    /// Reports the client's events to the loader.
     fn tell(&mut self, context: Context<'_>, browser: &mut Browser) {
         while let Some(event) = self.client.poll() {
             if !self.is_closed {
@@ -267,7 +268,7 @@ impl Quic {
         }
     }
 
-    /// A timer that was set for `at` has run out; `false` when it has lost its meaning.
+    /// A timer set for `at` has fired; `false` if it is not needed any more.
     pub(crate) fn fire(&mut self, context: Context<'_>, at: Nanos, browser: &mut Browser) -> bool {
         let now = context.now;
         if self.armed != Some(at) {
@@ -287,8 +288,8 @@ impl Quic {
         true
     }
 
-    /// Fills `datagram` with the next one that goes this way: what its IP header may say of congestion. `None` when there is
-    /// none.
+    /// Fills `datagram` with the next one of this direction. Returns the ECN field for its IP header; `None` if
+    /// there is no datagram.
     pub(crate) fn poll(&mut self, now: Nanos, direction: Direction, datagram: &mut Vec<u8>) -> Option<Ecn> {
         if self.awaits_request() {
             return None;
@@ -308,7 +309,7 @@ impl Quic {
         sent
     }
 
-    /// When to fire it, if that is sooner than it is due to be.
+    /// The time to fire it, if that is earlier than its present entry.
     pub(crate) fn arm(&mut self) -> Option<Nanos> {
         let answer = self.waiting.iter().map(|(due, ..)| *due).min();
         let at = earlier(
@@ -323,12 +324,12 @@ impl Quic {
     }
 }
 
-/// Bytes of the IP packet around a datagram.
+/// Size of the IP packet of a datagram, bytes.
 pub(crate) fn packet_bytes(context: Context<'_>, datagram: &[u8]) -> u32 {
     context.job.load.ip.header_bytes() + HEADER + datagram.len() as u32
 }
 
-/// A body of so many bytes.
+/// A body of this many bytes.
 fn filler(bytes: u64) -> impl Iterator<Item = Bytes> {
     let mut left = bytes as usize;
     std::iter::from_fn(move || {

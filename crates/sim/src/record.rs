@@ -1,4 +1,4 @@
-//! The record of a simulated load: the keys of the lab's answer.
+//! The record of a simulated load, with the keys of the lab's record.
 
 use firstflight_load::ledger::Entry;
 use firstflight_load::record::{Carried, Connection, Request, Totals, failure, ms, status};
@@ -15,34 +15,34 @@ use crate::proof::{Proof, proof};
 pub struct Record {
     /// Page load time; `None` when the load event never came.
     pub plt_ms: Option<f64>,
-    /// First byte of the document's response.
+    /// When the first byte of the document's response arrived.
     pub first_byte_ms: Option<f64>,
     /// `ok` or `failed`.
     pub status: &'static str,
     /// Why it failed.
     pub error: Option<String>,
-    /// Every resource of the page; empty where the job keeps loads only.
+    /// Every resource of the page; empty with [`Keep::Loads`].
     pub requests: Vec<Request>,
-    /// Every connection that was on the wire; empty where the job keeps loads only.
+    /// Every connection that sent a packet; empty with [`Keep::Loads`].
     pub connections: Vec<Connection>,
     /// Resources of the page.
     pub request_count: u64,
-    /// ... without a complete response.
+    /// Resources without a complete response.
     pub failed_requests: u64,
-    /// Connections that were on the wire.
+    /// Connections that sent a packet.
     pub connection_count: u64,
-    /// What crossed the wire, summed up.
+    /// Sums over the connections.
     #[serde(flatten)]
     pub totals: Totals,
-    /// Always 0: the loader asks for nothing that the page does not have.
+    /// Always 0: the loader requests only resources of the page.
     pub unmatched_requests: u64,
-    /// What the ledger says.
+    /// The proof by the ledger.
     pub proof: Proof,
-    /// What the path did.
+    /// The counts of the path.
     pub relay: Relay,
 }
 
-/// What the path did. It is never late.
+/// The counts of the path, in the form of the lab's relay. It is never late.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[expect(missing_docs, reason = "named as in the lab's answer")]
 pub struct Relay {

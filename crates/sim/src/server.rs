@@ -1,7 +1,7 @@
-//! The origin's side of a connection: HTTP/1.1 as the lab's servers speak it.
+//! The server's side of a connection: HTTP/1.1 as the lab's servers serve it.
 //!
-//! A request that has arrived whole is answered after its server time with one write of header and body; without
-//! keep-alive the connection is closed behind it. Requests on one connection are answered one by one.
+//! A request that has arrived whole is answered after its server time, with one write of header and body. Without
+//! keep-alive the server then closes the connection. It answers requests on one connection one by one.
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,12 @@ use crate::channel::Channel;
 use crate::client::TOO_EARLY_BYTES;
 use crate::page::Context;
 
-/// One connection's server.
+/// The server's side of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Server {
-    /// Requests on their way or being answered: the resource, and the bytes of it still to come.
+    /// Requests that are arriving or being answered: the resource, and the bytes still to come.
     requests: VecDeque<(usize, u64)>,
-    /// The first of them came as early data, and is to be asked again.
+    /// Whether the first of them is early data that the server answers with 425.
     is_refused: bool,
     /// When the answer to the first of them is due.
     due: Option<Nanos>,
@@ -24,7 +24,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The client has begun to send a request, which `is_refused` where it is to be asked again.
+    /// The client has begun to send a request. `is_refused`: whether the server answers it with 425.
     pub(crate) fn expect(&mut self, resource: usize, bytes: u64, is_refused: bool) {
         self.is_refused |= is_refused;
         self.requests.push_back((resource, bytes));
@@ -45,7 +45,7 @@ impl Server {
             bytes -= taken;
         }
         self.begin(context, channel);
-        // A client that has hung up is hung up on.
+        // The server closes after the client has closed.
         if channel.socket.is_at_end() && self.requests.is_empty() && !self.has_closed {
             self.has_closed = true;
             channel.socket.close(now);

@@ -1,4 +1,4 @@
-//! What crossed the wire, packet by packet: for tests and for looking closely.
+//! A trace of the packets on the wire, for tests and for inspection.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use firstflight_tcp::Segment;
 use crate::job::{Job, Traced};
 use crate::load::{START, direction};
 
-/// The notes of one load.
+/// The trace of one load.
 #[derive(Debug)]
 pub(crate) struct Trace {
     of: Traced,
     lines: Vec<String>,
-    /// How many packets of [`Traced::First`] were sent, and those of them whose fate is not known yet.
+    /// With [`Traced::First`]: how many packets were sent, and those whose fate is not known yet.
     sent: u32,
     under_way: Vec<(Direction, Sent)>,
 }
 
-/// What is noted of a packet.
+/// What happened to a packet.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Sent,
@@ -27,7 +27,7 @@ enum Event {
     Dropped(Dropped),
 }
 
-/// A packet that is noted.
+/// A packet in the trace.
 #[derive(Debug, Clone, Copy)]
 enum Packet<'a> {
     Segment(&'a Segment),
@@ -51,7 +51,7 @@ impl Trace {
         }
     }
 
-    /// One line per packet sent, arrived or lost: ms since navigation start, then what and where.
+    /// One line per packet sent, arrived or lost: ms since navigation start, event, direction and packet.
     pub(crate) fn lines(self) -> Vec<String> {
         self.lines
     }
@@ -112,7 +112,7 @@ impl Trace {
             .push(format!("{at:10.3} {:7} {way:4} #{conn} {packet}", event.name()));
     }
 
-    /// Whether this is of one of the first `packets` that were sent.
+    /// Whether the event concerns one of the first `packets` that were sent.
     fn is_of_the_first(&mut self, packets: u32, event: Event, way: Direction, packet: Packet<'_>) -> bool {
         let is_it = |(sent_way, sent): &(Direction, Sent)| *sent_way == way && packet.is(sent);
         let of = match event {
@@ -124,7 +124,8 @@ impl Trace {
                 }
                 return is_one;
             }
-            // Packets that look the same arrive in the order in which they were sent; one is dropped as it is sent.
+            // Equal packets arrive in the order in which they were sent. A dropped packet is dropped when it is
+            // sent.
             Event::Arrived => self.under_way.iter().position(is_it),
             Event::Dropped(_) => self.under_way.iter().rposition(is_it),
         };
@@ -152,7 +153,7 @@ impl Packet<'_> {
         }
     }
 
-    /// Whether it is the packet that was sent; a queue may have marked it meanwhile.
+    /// Whether it is the packet that was sent. A queue may have marked it meanwhile.
     fn is(self, sent: &Sent) -> bool {
         let unmarked = |segment: &Segment| Segment {
             ecn: Ecn::NotCapable,
@@ -166,7 +167,7 @@ impl Packet<'_> {
     }
 }
 
-/// A segment as tcpdump prints it; of a datagram, the QUIC packets in it with their lengths.
+/// A segment in tcpdump's format; for a datagram, its QUIC packets with their lengths.
 impl fmt::Display for Packet<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

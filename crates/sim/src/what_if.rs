@@ -1,7 +1,7 @@
-//! What if: TCP Fast Open and TLS as they might be, and as no kernel and no stack of the lab has them.
+//! What-ifs: variants of TCP Fast Open and TLS that no kernel and no TLS stack of the lab has.
 //!
-//! Each answers one question about a page load. Not modelled is what they cost elsewhere: a server's memory of the
-//! cookies that were used, its guard against replayed early data, and what an attacker gains.
+//! Each answers one question about page loads. Not modelled are their costs elsewhere: a server's memory of used
+//! cookies, its protection against replayed early data, and what an attacker gains.
 
 use firstflight_load::Cookies;
 use firstflight_loader::NANOS_PER_MS;
@@ -11,26 +11,27 @@ use serde::Deserialize;
 
 use crate::host::Keys;
 
-/// The differences; by default there are none.
+/// The deviations; none by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WhatIf {
-    /// The client remembers where Fast Open failed, and does plain TCP there (RFC 7413, section 4.1.3.1).
+    /// The client remembers where Fast Open failed, and uses plain TCP there (RFC 7413, section 4.1.3.1).
     pub negative_cache: Option<Since>,
-    /// A cookie is good for one connection; the next comes with the SYN-ACK. The client keeps so many of a host.
+    /// A cookie is valid for one connection, and the next comes with the SYN-ACK. The client keeps this many per
+    /// host.
     pub one_time_cookies: Option<u32>,
-    /// A cookie is bound to a secret of the client's, not to its address: it is good wherever the client goes.
+    /// A cookie depends on a secret of the client instead of its address, so it stays valid if the address changes.
     pub client_cookies: bool,
-    /// The server takes data from SYNs that prove nothing, and answers within limits.
+    /// The server accepts data from SYNs without a valid cookie, and limits its answer.
     pub unproven: Option<Unproven>,
-    /// Segments of data that may leave with the SYN, more than its own.
+    /// Segments of data that may leave with the SYN, besides the SYN itself.
     pub more_syn_segments: u32,
-    /// The client resumes sessions of an earlier visit, and sends so many bytes with its `ClientHello` at most
-    /// (RFC 8446, section 2.3); 0, or with HTTP/2: it only resumes.
+    /// The client resumes sessions of an earlier visit, and sends at most this many bytes of early data (RFC 8446,
+    /// section 2.3). With 0, or with HTTP/2, it only resumes.
     pub early_data: Option<u64>,
 }
 
-/// What the client remembers of failures.
+/// Which failures the client remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Since {
@@ -40,19 +41,19 @@ pub enum Since {
     Visit,
 }
 
-/// What a server says to a client whose address is not proven.
+/// What a server may send to a client whose address is not proved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unproven {
-    /// So many bytes of data at most before the handshake ends.
+    /// Largest amount of data before the handshake ends, bytes.
     pub bytes: u64,
-    /// So long after the SYN at most, ms.
+    /// Latest time after the SYN, ms.
     #[serde(default)]
     pub ms: Option<u64>,
 }
 
 impl Unproven {
-    /// How far a server goes whose SYN arrived at `now`.
+    /// The limits of a server whose SYN arrived at `now`.
     fn early(self, now: Nanos) -> Early {
         Early {
             end: 1 + Seq::from(self.bytes),
@@ -62,7 +63,7 @@ impl Unproven {
 }
 
 impl WhatIf {
-    /// What the cookies of a load amount to.
+    /// The cookie state that these cookies amount to under the what-if.
     pub(crate) fn cookies(&self, cookies: Cookies) -> Cookies {
         match cookies {
             Cookies::Moved | Cookies::Nat if self.client_cookies => Cookies::Warm,
@@ -70,7 +71,7 @@ impl WhatIf {
         }
     }
 
-    /// How a server with `keys`, and with room for one more request, answers `syn`.
+    /// The answer to `syn` of a server with `keys` and with room for one more request.
     pub(crate) fn answer(&self, now: Nanos, syn: &Segment, keys: Keys) -> Answer {
         let verdict = keys.judge(syn);
         let is_unproven = syn.len > 0 && syn.fast_open != FastOpen::Absent && !verdict.takes;
@@ -86,7 +87,7 @@ impl WhatIf {
         }
     }
 
-    /// Whether cookies are asked for, used and judged as Linux does it.
+    /// Whether cookies are requested, used and checked as in Linux.
     pub(crate) fn leaves_cookies(&self) -> bool {
         self.negative_cache.is_none() && self.one_time_cookies.is_none() && self.unproven.is_none()
     }

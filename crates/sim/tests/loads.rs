@@ -1,4 +1,4 @@
-//! Whole pages on the virtual clock: round trips, determinism, what every load keeps to.
+//! Whole page loads on the virtual clock: round trips, determinism, invariants.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use firstflight_page::{Page, Scheme};
@@ -10,7 +10,7 @@ fn job(path: &serde_json::Value, mode: &str, keep_alive: bool) -> Job {
     Job::from_json(&job.to_string()).unwrap()
 }
 
-/// A document and a chain behind it, each resource discovered by the one before.
+/// A document and a chain of resources, each discovered by the one before.
 fn chain(bodies: &[u64]) -> SimPage {
     let resource = |(index, body_bytes): (usize, &u64)| {
         let mut resource = json!({
@@ -69,7 +69,7 @@ fn where_the_server_closes_an_object_takes_three_packets_behind_its_syn() {
         .iter()
         .filter(|line| line.contains(" sent ") && line.contains(" up ") && line.contains(" #0 "))
         .collect();
-    // The acknowledgments of the SYN-ACK and of the response, and a FIN that acknowledges the server's.
+    // Acknowledgments of the SYN-ACK and of the response, and a FIN that acknowledges the server's.
     assert_eq!(sent.len(), 4, "{sent:#?}");
     assert!(sent[3].contains("[F"), "{sent:#?}");
 }
@@ -104,7 +104,7 @@ fn the_same_seed_gives_the_same_record_and_another_seed_other_losses() {
     assert_ne!(load(1), load(2));
 }
 
-/// How late each retransmitted first SYN was, ms after the initial timeout, of loads that lost one packet.
+/// Lateness of each retransmitted first SYN, ms after the initial timeout, in loads that lost one packet.
 fn late_syns(path: &serde_json::Value) -> Vec<f64> {
     let page = chain(&[800]);
     let load = |seed: u64| {
@@ -123,7 +123,7 @@ const TICK_MS: f64 = 4.0;
 
 #[test]
 fn where_the_tick_falls_says_nothing_about_the_loss_of_the_first_syn() {
-    // A SYN is sent again on a tick, so the page load time shows the phase.
+    // A SYN is retransmitted on a tick, so the page load time shows the phase of the tick.
     let loss = 0.1;
     let phases: Vec<f64> = late_syns(&json!({"rtt_ms": RTT_MS, "loss": loss}))
         .iter()
@@ -137,7 +137,7 @@ fn where_the_tick_falls_says_nothing_about_the_loss_of_the_first_syn() {
             .filter(|phase| (low..low + TICK_MS / 4.0).contains(*phase))
             .count() as f64
             / phases.len() as f64;
-        // Five standard errors of a share of a quarter.
+        // Five standard errors of a share of one quarter.
         let error = 5.0 * (0.25 * 0.75 / phases.len() as f64).sqrt();
         assert!((share - 0.25).abs() < error, "quarter {quarter}: {share}");
     }
@@ -145,7 +145,7 @@ fn where_the_tick_falls_says_nothing_about_the_loss_of_the_first_syn() {
 
 #[test]
 fn the_timer_of_the_first_syn_is_late_by_anything_up_to_a_bucket_of_the_wheel() {
-    // `__calc_wheel_index`: 1 s is 250 ticks, whose level of the wheel has buckets of eight.
+    // `__calc_wheel_index`: 1 s is 250 ticks, in a wheel level whose buckets have eight ticks.
     let bucket = 8.0 * TICK_MS;
     let late = late_syns(&json!({"rtt_ms": RTT_MS, "loss": 0.1}));
     assert!(late.iter().all(|late| (0.0..=bucket + TICK_MS).contains(late)));
@@ -180,7 +180,8 @@ fn every_embedded_page_loads_whole_on_every_path() {
     }
 }
 
-/// Both clocks' jobs hold the keys that they share in one flattened struct: what is in neither must not pass.
+/// The jobs of both clocks contain their shared settings in one flattened struct. Unknown keys must still be
+/// refused.
 #[test]
 fn a_job_with_a_key_that_no_clock_knows_is_refused() {
     let job = json!({"path": {"rtt_ms": 20}, "mode": "tcp", "cookies": "warm", "colour": "red"});
@@ -188,7 +189,7 @@ fn a_job_with_a_key_that_no_clock_knows_is_refused() {
     assert!(error.contains("unknown field `colour`"), "{error}");
 }
 
-/// The lines of the first `packets` that `connection` sends, out of those of all packets.
+/// The lines of the first `packets` that `connection` sends, from a trace of all packets.
 fn first_of(lines: &[String], connection: u32, packets: usize) -> Vec<&String> {
     let (mut sent, mut under_way) = (0, Vec::new());
     let is_first = |line: &&String| {
@@ -214,7 +215,7 @@ fn first_of(lines: &[String], connection: u32, packets: usize) -> Vec<&String> {
     lines.iter().filter(is_first).collect()
 }
 
-/// A page of the paper, over TLS.
+/// A page of the paper, with TLS.
 fn wikipedia() -> SimPage {
     let text = include_str!("../../../python/firstflight/pages/embedded/wikipedia.json");
     let mut page = Page::from_json(text).unwrap();

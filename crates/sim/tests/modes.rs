@@ -1,4 +1,4 @@
-//! Modes of transport: how many round trips each takes for one document over TLS, and what its connections show.
+//! Transport modes: the round trips that each takes for a document over TLS, and what its connections show.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use firstflight_page::Page;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const RTT_MS: f64 = 100.0;
 const DOCUMENTS: usize = 3;
 
-/// Documents on as many hosts, each known from the one before; `method` is the last one's.
+/// Documents on as many hosts, each discovered by the one before; `method` is the last one's.
 fn chain(method: &str) -> SimPage {
     let resource = |index: usize| {
         let mut resource = json!({
@@ -59,11 +59,11 @@ fn each_mode_takes_as_many_round_trips_a_document_as_its_first_flight_promises()
         ("tls12", 4.0, 4.0),
         ("tcp", 3.0, 3.0),
         ("resumption", 3.0, 3.0),
-        // A ClientHello with a share of X25519MLKEM768 is longer than what a SYN carries.
+        // A ClientHello with a key share for X25519MLKEM768 is longer than a SYN can carry.
         ("tfo", 2.0, 3.0),
         ("early-data", 2.0, 2.0),
         ("tfo+early-data", 1.0, 2.0),
-        // A ClientHello with that share takes two datagrams, which leave together.
+        // A ClientHello with that key share takes two datagrams, which leave together.
         ("quic", 2.0, 2.0),
         ("quic-0rtt", 1.0, 1.0),
     ] {
@@ -161,7 +161,7 @@ fn a_request_that_waits_for_the_handshake_does_not_hold_back_one_that_need_not()
     assert_eq!(early_data(&record), ["accepted"; 2]);
 }
 
-/// Before the path's RTT is known quinn's pacer holds back most of a response: the server's timer is what lets it go.
+/// Before the path's RTT is known, quinn's pacer holds most of a response back until the server's timer fires.
 #[test]
 fn no_end_of_a_connection_over_quic_sends_when_the_other_end_receives() {
     let resource = |index: usize| {

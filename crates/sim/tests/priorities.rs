@@ -1,4 +1,4 @@
-//! Priorities (RFC 9218): what a server sends first where requests say how urgent they are.
+//! Priorities (RFC 9218): the order of responses if requests state priorities.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use firstflight_page::Page;
@@ -6,14 +6,14 @@ use firstflight_sim::{Job, Record, SimPage, simulate};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// What is asked for, most urgent first: its kind, its urgency, and whether others like it share the connection with it.
+/// Kinds of resources, the most urgent first: kind, urgency, and whether those of a kind share the connection.
 const KINDS: [(&str, u8, bool); 3] = [("style", 0, false), ("script", 1, false), ("image", 3, true)];
 const DOCUMENT_BYTES: u64 = 40_000;
 
-/// A part of a page: a place in [`KINDS`], the byte of the document at which it is met, and its length.
+/// A part of a page: an index into [`KINDS`], the byte of the document at which it is found, and its size.
 type Part = (usize, u64, u64);
 
-/// A document with these parts, all of one host.
+/// A document with these parts, all on one host.
 fn page(parts: &[Part]) -> SimPage {
     let document = json!({
         "url": "https://a.test/", "kind": "document", "mime": "text/html",
@@ -41,14 +41,15 @@ fn load(page: &SimPage, mode: &str, priorities: &str) -> Record {
     record
 }
 
-/// When each part was asked for and when it was there, ms.
+/// When each part was requested and when it was complete, ms.
 fn times(record: &Record) -> Vec<(f64, f64)> {
     let of = record.requests.iter().skip(1);
     of.map(|request| (request.sent_ms.unwrap(), request.end_ms.unwrap()))
         .collect()
 }
 
-/// Pairs of parts of which the second was there first although the first was asked for before it and is to go before it.
+/// Pairs of parts in which the second was complete first, although the first was requested earlier and has
+/// priority.
 fn overtaken(parts: &[Part], record: &Record) -> Vec<(usize, usize)> {
     let times = times(record);
     let goes_first = |one: usize, other: usize| {
@@ -93,11 +94,11 @@ fn a_late_style_sheet_goes_before_images_that_were_begun_only_where_requests_say
             (ends[8], ends[..8].iter().copied().fold(f64::MAX, f64::min), last)
         };
         let (style, image, last) = ends("rfc9218");
-        // Over TCP the sheet waits for what the server's socket has taken.
+        // Over TCP the style sheet waits for what the server's socket has accepted before.
         assert!(style < image || mode == "tcp", "{mode}: {style} ms, {image} ms");
         let (shared, _, shared_last) = ends("none");
         assert!(style + 50.0 < shared, "{mode}: {style} ms, {shared} ms");
-        // Who goes first makes no difference to the last.
+        // The order makes no difference to the last part.
         assert!(
             (last - shared_last).abs() < 0.05 * last,
             "{mode}: {last} ms, {shared_last} ms"
@@ -112,7 +113,7 @@ fn scripts_go_one_after_another_and_images_share() {
         for mode in ["tcp", "quic"] {
             let times = times(&load(&page, mode, "rfc9218"));
             let apart = times[1].1 - times[0].1;
-            // 600 kB take 480 ms at 10 Mbit/s; a server's socket takes the first 150 kB or so of one at once.
+            // 600 kB take 480 ms at 10 Mbit/s; a server's socket accepts about the first 150 kB of one at once.
             assert_eq!(apart < 240.0, shares, "{mode}, {}: {apart} ms", KINDS[kind].0);
         }
     }

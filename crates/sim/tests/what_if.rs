@@ -1,4 +1,4 @@
-//! What if: what each difference saves and costs, in round trips, connections and bytes.
+//! What-ifs: what each saves and costs, in round trips, connections and bytes.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use firstflight_page::Page;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const RTT_MS: f64 = 100.0;
 
-/// A document, then scripts one after the other, or images all at once, of one host.
+/// A document, then scripts one after the other or images all at once, on one host.
 fn page(via: &str, count: usize, request_bytes: u64, body_bytes: u64) -> SimPage {
     let resource = |index: usize| {
         let mut resource = json!({
@@ -43,7 +43,7 @@ fn one() -> SimPage {
     page("parser", 1, 300, 1_000)
 }
 
-/// A load over an unlimited path, changed by `fields`.
+/// A job for a load over an unlimited path, with `fields` changed.
 fn job(mode: &str, what_if: &Value, fields: &Value) -> Job {
     let mut job = json!({"path": {"rtt_ms": RTT_MS}, "mode": mode, "cookies": "warm", "keep_alive": false,
                          "what_if": what_if});
@@ -59,7 +59,7 @@ fn load(page: &SimPage, mode: &str, what_if: &Value, fields: &Value) -> Record {
     record
 }
 
-/// Asserts a PLT of so many round trips, and `timers_ms` that may each go off a little late.
+/// Asserts a PLT of `rtts` round trips and `timers_ms`; timers may fire a little late.
 fn assert_takes(record: &Record, rtts: f64, timers_ms: f64) {
     let (plt, exact) = (record.plt_ms.unwrap(), rtts * RTT_MS + timers_ms);
     let late = 0.04 * timers_ms;
@@ -108,7 +108,7 @@ fn one_time_cookies_cost_nothing_in_a_row_and_a_round_trip_beside_each_other() {
     let one_time = |kept: u32| json!({"one_time_cookies": kept});
     let chain = page("script", 5, 300, 1_000);
     assert_takes(&load(&chain, "tfo", &one_time(1), &json!({})), 5.0, 0.0);
-    // The document's cookie brings one more: one of six images has it, the others ask and wait.
+    // The document's connection brings one more cookie. One of six images uses it; the others request one and wait.
     let fan = page("parser", 7, 300, 1_000);
     let short = load(&fan, "tfo", &one_time(1), &json!({}));
     assert_takes(&short, 3.0, 0.0);
@@ -137,7 +137,7 @@ fn a_server_that_answers_the_unproven_saves_the_round_trip_of_the_first_visit() 
         assert_takes(&load(&one(), "tfo", &json!({}), &fields), 2.0, 0.0);
         assert_takes(&answered(14_600), 1.0, 0.0);
         assert_eq!(answered(14_600).totals.tfo_accepted, 1);
-        // 1,200 bytes of answer do not fit: the rest waits for the handshake.
+        // An answer of 1,200 bytes exceeds the limit: the rest waits for the handshake.
         assert_takes(&answered(600), 2.0, 0.0);
     }
 }
@@ -154,7 +154,7 @@ fn after_its_time_the_server_waits_for_the_proof() {
         load(&page, "tfo", &what_if, &json!({"cookies": "cold"}))
     };
     assert_takes(&took(50, 60), 1.5, 0.0);
-    // Ready too late; the handshake ends a round trip after the SYN came, and the answer leaves then.
+    // The answer is ready too late. The handshake ends a round trip after the SYN, and the answer leaves then.
     assert_takes(&took(50, 40), 2.0, 0.0);
     assert_takes(&took(150, 40), 2.5, 0.0);
 }
@@ -174,7 +174,7 @@ fn a_long_request_leaves_whole_with_more_segments_beside_the_syn() {
     assert_takes(&load(1, "warm"), 2.0, 0.0);
     assert_takes(&load(2, "warm"), 1.0, 0.0);
     assert_eq!(load(2, "warm").totals.retransmits, 0);
-    // With a stale cookie none of it counts: all of it goes again.
+    // With a stale cookie the server accepts none of it, and the client sends all of it again.
     assert_takes(&load(2, "stale"), 2.0, 0.0);
     assert_eq!(load(2, "stale").totals.retransmits, 2);
 }
@@ -188,7 +188,7 @@ fn early_data_saves_one_of_three_round_trips_and_with_fast_open_two() {
             assert_takes(&load(&one(), mode, what_if, &tls(false)), rtts, 0.0);
         }
     }
-    // The post-quantum share does not fit into a SYN, but for more segments.
+    // The post-quantum key share does not fit into a SYN, unless more segments may follow it.
     assert_takes(&load(&one(), "tfo", &json!({}), &tls(true)), 3.0, 0.0);
     assert_takes(
         &load(&one(), "tfo", &json!({"more_syn_segments": 1}), &tls(true)),
@@ -231,7 +231,7 @@ fn an_initial_window_of_32_segments_saves_the_round_trips_that_a_smaller_one_nee
     }
 }
 
-/// Bytes of data that the server sends before the first segment of the client that acknowledges any.
+/// Bytes of data that the server sends before the client acknowledges any.
 fn sent_to_the_unproven(lines: &[String]) -> u64 {
     let before = lines
         .iter()
@@ -240,7 +240,7 @@ fn sent_to_the_unproven(lines: &[String]) -> u64 {
     sent.map(|line| length_of(line)).sum()
 }
 
-/// Of `length` in a trace's line.
+/// The value of `length` in a line of the trace.
 fn length_of(line: &str) -> u64 {
     let (_, length) = line.rsplit_once(", length ").unwrap();
     length.split(',').next().unwrap().parse().unwrap()

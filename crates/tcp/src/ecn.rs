@@ -1,19 +1,20 @@
-//! Explicit congestion notification (RFC 3168): the sender takes a mark for a loss, once per round trip, and sends
-//! nothing again.
+//! Explicit congestion notification (RFC 3168): the sender reacts to a mark as to a loss, once per round trip,
+//! without a retransmission.
 //!
-//! `tcp_ecn_send`, `tcp_ecn_queue_cwr`, `tcp_data_ecn_check` and `tcp_ecn_accept_cwr` in Linux; what ECE does to the
-//! window is in `sender/recovery.rs`. A SYN that is sent again does not ask (section 6.1.1.1).
+//! `tcp_ecn_send`, `tcp_ecn_queue_cwr`, `tcp_data_ecn_check` and `tcp_ecn_accept_cwr` in Linux.
+//! `sender/recovery.rs` has the effect of ECE on the window. A retransmitted SYN does not ask for ECN (section
+//! 6.1.1.1).
 
 use firstflight_path::Ecn;
 
 use crate::segment::Segment;
 
-/// A sender's part.
+/// The sender's state.
 #[derive(Debug, Default)]
 pub(crate) struct EcnSender {
-    /// `TCP_ECN_OK`: both ends understand it.
+    /// `TCP_ECN_OK`: whether both ends use ECN.
     is_negotiated: bool,
-    /// `TCP_ECN_QUEUE_CWR`: the window came down, the next new segment carries CWR.
+    /// `TCP_ECN_QUEUE_CWR`: the window was reduced, and the next new segment carries CWR.
     queues_cwr: bool,
 }
 
@@ -27,12 +28,12 @@ impl EcnSender {
         segment.ece && self.is_negotiated
     }
 
-    /// The window comes down.
+    /// The window is reduced.
     pub(crate) fn on_reduction(&mut self) {
         self.queues_cwr = true;
     }
 
-    /// A new segment with data may be marked, and tells that the window came down.
+    /// Sets ECT on a new segment with data, and CWR after a reduction.
     pub(crate) fn make_capable(&mut self, segment: &mut Segment) {
         if self.is_negotiated {
             segment.ecn = Ecn::Capable;
@@ -41,14 +42,14 @@ impl EcnSender {
     }
 }
 
-/// A receiver's part.
+/// The receiver's state.
 #[derive(Debug, Default)]
 pub(crate) struct EcnReceiver {
     /// `TCP_ECN_OK`.
     is_negotiated: bool,
-    /// `TCP_ECN_DEMAND_CWR`: a mark came, every acknowledgment carries ECE until CWR comes.
+    /// `TCP_ECN_DEMAND_CWR`: a mark came; every acknowledgment carries ECE until CWR comes.
     demands_cwr: bool,
-    /// `TCP_ECN_SEEN`: the peer has sent capable segments, so that one which is not was sent again.
+    /// `TCP_ECN_SEEN`: the peer has sent ECT, so a segment without ECT is a retransmission.
     has_seen: bool,
 }
 
@@ -66,14 +67,14 @@ impl EcnReceiver {
         self.is_negotiated && self.demands_cwr
     }
 
-    /// Whether the sender has reduced its window and wants to know at once that this is known: `tcp_ecn_accept_cwr`.
+    /// Handles CWR. Returns whether to acknowledge it at once: `tcp_ecn_accept_cwr`.
     pub(crate) fn accept_cwr(&mut self, segment: &Segment) -> bool {
         self.demands_cwr &= !segment.cwr;
         segment.cwr && segment.len > 0
     }
 
-    /// Data arrived. Whether it was marked for the first time or was sent again, so that acknowledgments must not be
-    /// delayed: `tcp_data_ecn_check`.
+    /// Handles the ECN field of data. Returns whether it has the first mark or is a retransmission, so that
+    /// acknowledgments must not be delayed: `tcp_data_ecn_check`.
     pub(crate) fn check_data(&mut self, segment: &Segment) -> bool {
         if !self.is_negotiated {
             return false;
@@ -122,7 +123,7 @@ mod tests {
              50 down SE. 0:0(0) ack 1
         ",
         );
-        // Every acknowledgment reports the mark until the sender says that it has reduced its window.
+        // Every acknowledgment reports the mark, until the sender reports that it has reduced its window.
         assert_sent(
             pair.trace(),
             200..=300,

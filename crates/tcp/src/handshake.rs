@@ -1,8 +1,8 @@
 //! The handshake, with and without Fast Open (RFC 9293, section 3.5; RFC 7413, section 4).
 //!
 //! `tcp_connect`, `tcp_send_syn_data`, `tcp_rcv_synsent_state_process`, `tcp_rcv_fastopen_synack`,
-//! `tcp_conn_request`, `tcp_try_fastopen` and `tcp_fastopen_synack_timer` in Linux. A SYN that is sent again
-//! carries neither cookie nor data; a client drops data that overtakes the SYN-ACK.
+//! `tcp_conn_request`, `tcp_try_fastopen` and `tcp_fastopen_synack_timer` in Linux. A retransmitted SYN carries
+//! neither cookie nor data. A client drops data that arrives before the SYN-ACK.
 
 use firstflight_path::{IpVersion, Nanos};
 
@@ -13,9 +13,9 @@ use crate::time::MS;
 use crate::timers::Pending;
 use crate::{End, Settings, Socket, State};
 
-/// Timeouts of a SYN after which a client gives up: `tcp_syn_retries`, and the linear ones on top.
+/// SYN timeouts after which a client gives up: `tcp_syn_retries`, plus the linear ones.
 const MAX_SYN_TIMEOUTS: u32 = 6 + LINEAR_SYN_TIMEOUTS;
-/// Timeouts of a SYN-ACK after which a server gives up: `tcp_synack_retries`.
+/// SYN-ACK timeouts after which a server gives up: `tcp_synack_retries`.
 const MAX_SYN_ACK_TIMEOUTS: u32 = 5;
 /// `tcp_syn_linear_timeouts`: SYN timeouts before the timeout doubles.
 const LINEAR_SYN_TIMEOUTS: u32 = 4;
@@ -23,7 +23,7 @@ const LINEAR_SYN_TIMEOUTS: u32 = 4;
 /// Most bytes of options (`MAX_TCP_OPTION_SPACE`).
 const MAX_OPTION_BYTES: u32 = 40;
 
-/// Data that fits into a SYN: the announced MSS less room for all options (`tcp_send_syn_data`).
+/// Data that fits into a SYN: the announced MSS, less room for the longest options (`tcp_send_syn_data`).
 const fn syn_data(ip: IpVersion) -> u64 {
     (announced_mss(ip) - MAX_OPTION_BYTES) as u64
 }
@@ -31,60 +31,60 @@ const fn syn_data(ip: IpVersion) -> u64 {
 /// How a server answers a SYN.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer {
-    /// The SYN's data is taken, and may be answered before the handshake ends.
+    /// Set if the server accepts the SYN's data, and may answer it before the handshake ends.
     pub early: Option<Early>,
-    /// A cookie goes with the SYN-ACK, made with this key.
+    /// The key of the cookie in the SYN-ACK, if it carries one.
     pub grants: Option<Key>,
 }
 
 impl Answer {
-    /// Of a server that has no room for another request (`tcp_fastopen_queue_check`).
+    /// The answer of a server with no room for another request (`tcp_fastopen_queue_check`).
     pub const BUSY: Self = Self {
         early: None,
         grants: None,
     };
 }
 
-/// How far a server goes before the handshake ends.
+/// What a server may send before the handshake ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Early {
     /// The sequence number after the last that it may send.
     pub end: Seq,
-    /// When it must have been sent.
+    /// The time until which it may send.
     pub until: Nanos,
 }
 
 impl Early {
-    /// As far as the windows let it.
+    /// No limit but the windows.
     pub const WITHOUT_LIMIT: Self = Self {
         end: Seq::MAX,
         until: Nanos::MAX,
     };
 }
 
-/// What an end knows of its handshake.
+/// An end's state of the handshake.
 #[derive(Debug, Default)]
 pub(crate) struct Handshake {
     /// The Fast Open option that the SYN carried (client), or that the SYN-ACK carries (server).
     option: FastOpen,
-    /// Data in the SYN: sent (client), or taken (server).
+    /// Bytes of data in the SYN: sent (client), or accepted (server).
     syn_data: u32,
-    /// Client: the SYN-ACK acknowledged all of it.
+    /// Client: whether the SYN-ACK acknowledged all of it.
     is_accepted: bool,
-    /// Client: a cookie that came with the SYN-ACK.
+    /// Client: the cookie in the SYN-ACK.
     granted: Option<Key>,
-    /// Server: data may go out although the handshake is not done.
+    /// Server: whether data may be sent before the handshake is done.
     is_early: bool,
-    /// SYNs or SYN-ACKs sent again, and those of them in a row for which the timer ran out.
+    /// Retransmitted SYNs or SYN-ACKs, and how many timeouts in a row.
     retransmits: u32,
     timeouts: u32,
     sent_at: Nanos,
-    /// Server: the application has ended its stream.
+    /// Server: whether the application has closed its stream.
     is_closing: bool,
 }
 
 impl Handshake {
-    /// The application has shut its stream down: the FIN waits for the handshake's end.
+    /// The application has shut its stream down. The FIN waits for the end of the handshake.
     pub(crate) fn defer_close(&mut self) {
         self.is_closing = true;
     }
@@ -101,13 +101,13 @@ impl Handshake {
 
 /// The client's side.
 impl Socket {
-    /// Sends the SYN, asking for a cookie or not.
+    /// Sends the SYN, with a cookie request or without the option.
     pub fn connect(&mut self, now: Nanos, option: FastOpen) {
         self.start(now, option, 0);
     }
 
-    /// Sends the SYN with a cookie and the beginning of `bytes` of data. Returns how many it takes; the rest
-    /// must wait for the handshake's end.
+    /// Sends the SYN with a cookie and the beginning of `bytes` of data. Returns how many bytes it carries. The
+    /// rest must wait for the end of the handshake.
     pub fn connect_with_data(&mut self, now: Nanos, cookie: FastOpen, bytes: u64) -> u64 {
         let in_syn = bytes.min(syn_data(self.settings.ip));
         self.start(now, cookie, in_syn as u32);
@@ -143,7 +143,7 @@ impl Socket {
         self.sender.on_syn_sent(self.handshake.syn_end());
     }
 
-    /// No SYN-ACK came: the SYN goes again, bare (RFC 7413, section 4.2.1).
+    /// No SYN-ACK came: sends the SYN again, without option and data (RFC 7413, section 4.2.1).
     pub(crate) fn on_syn_timeout(&mut self, now: Nanos) {
         self.handshake.timeouts += 1;
         if self.handshake.timeouts > MAX_SYN_TIMEOUTS {
@@ -155,7 +155,7 @@ impl Socket {
         self.sender.on_syn_timeout(now, backs_off);
     }
 
-    /// The client waits for the SYN-ACK.
+    /// Handles a segment while the client waits for the SYN-ACK.
     pub(crate) fn on_syn_ack(&mut self, now: Nanos, segment: &Segment) {
         if !segment.syn || !segment.ack {
             return;
@@ -183,7 +183,7 @@ impl Socket {
         }
     }
 
-    /// Whether Fast Open has failed in a way that a client is to remember (RFC 7413, section 4.1.3.1).
+    /// Whether Fast Open has failed in a way that a client should remember (RFC 7413, section 4.1.3.1).
     pub fn was_failed_by_fast_open(&self) -> bool {
         let tfo = &self.handshake;
         let is_refused =
@@ -191,12 +191,12 @@ impl Socket {
         tfo.option != FastOpen::Absent && (tfo.retransmits > 0 || self.is_refused() || is_refused)
     }
 
-    /// Whether the SYN's data was taken and nothing came after that.
+    /// Whether the SYN's data was acknowledged and nothing arrived after that.
     pub fn was_swallowed(&self) -> bool {
         self.handshake.is_accepted && self.receiver.next() == 1 && !self.receiver.has_gap()
     }
 
-    /// The cookie that came to the client with the SYN-ACK.
+    /// The cookie that the client received with the SYN-ACK.
     pub fn granted_cookie(&self) -> Option<Key> {
         self.handshake.granted
     }
@@ -204,7 +204,7 @@ impl Socket {
 
 /// The server's side.
 impl Socket {
-    /// A server answers a SYN.
+    /// The server's socket for a SYN, which it answers.
     pub fn accept(now: Nanos, syn: &Segment, answer: Answer, settings: Settings) -> Self {
         let mut socket = Self::new(syn.conn, false, settings);
         let taken = answer.early.map_or(0, |_| syn.len);
@@ -244,8 +244,8 @@ impl Socket {
         self.sender.on_syn_sent(1);
     }
 
-    /// No acknowledgment of the SYN-ACK came: it goes again, without data that already follows it; that is
-    /// taken for lost at the second timeout (`tcp_fastopen_synack_timer`).
+    /// The SYN-ACK was not acknowledged: sends it again, without data that already followed it. That data counts as
+    /// lost at the second timeout (`tcp_fastopen_synack_timer`).
     pub(crate) fn on_syn_ack_timeout(&mut self, now: Nanos) {
         self.handshake.timeouts += 1;
         if self.handshake.timeouts > MAX_SYN_ACK_TIMEOUTS {
@@ -268,16 +268,16 @@ impl Socket {
 
     fn resend_syn_ack(&mut self, now: Nanos) {
         self.handshake.retransmits += 1;
-        // RFC 7413, section 4.2.2: without the option.
+        // RFC 7413, section 4.2.2: a retransmission has no Fast Open option.
         self.handshake.option = FastOpen::Absent;
         self.send_syn_ack(now);
     }
 
-    /// The server waits for the acknowledgment of its SYN-ACK.
+    /// Handles a segment while the server waits for the acknowledgment of its SYN-ACK.
     pub(crate) fn on_handshake_end(&mut self, now: Nanos, segment: &Segment) {
         if segment.syn {
-            // `tcp_check_req`: the SYN-ACK echoes the first SYN's timestamp again, so the client's sample of the RTT
-            // includes its timeout. A request waits anew; a Fast Open socket has a timer of its own.
+            // `tcp_check_req`: the SYN-ACK echoes the first SYN's timestamp again, so the client's RTT sample
+            // includes its timeout. A request's timer starts anew; a Fast Open socket has its own timer.
             self.resend_syn_ack(now);
             if !self.handshake.is_early {
                 self.start_syn_ack_timer(now);
@@ -289,7 +289,7 @@ impl Socket {
         }
         self.sender.on_syn_acked(segment);
         self.on_ack(now, segment);
-        // A server that has closed already is in FIN-WAIT-1, where `tcp_rcv_state_process` takes no sample.
+        // A server that has already closed is in FIN-WAIT-1, where `tcp_rcv_state_process` takes no sample.
         if !self.sender.is_closing() && self.sender.rtt().smoothed().is_none() {
             self.measure_handshake(now, segment.ts_echo);
         }
@@ -306,7 +306,7 @@ impl Socket {
         self.after_ack(now, segment);
     }
 
-    /// Data that followed the SYN counts if the SYN's did.
+    /// Accepts data that followed the SYN if the SYN's data was accepted.
     fn on_data_behind_syn(&mut self, now: Nanos, segment: &Segment) {
         if self.handshake.is_early {
             self.take_data(now, segment);
@@ -317,7 +317,7 @@ impl Socket {
 
 /// Both sides.
 impl Socket {
-    /// The first acknowledgment of a handshake: a sample of the RTT, by the echo if something was sent again.
+    /// The first acknowledgment of a handshake gives an RTT sample, from the echo if something was retransmitted.
     fn measure_handshake(&mut self, now: Nanos, echo: Nanos) {
         let since_echo = (now / MS).saturating_sub(echo).max(1) * MS;
         let sample = if self.handshake.retransmits == 0 {
@@ -328,8 +328,8 @@ impl Socket {
         self.sender.sample_handshake(sample);
     }
 
-    /// `tcp_init_transfer` and `tcp_try_undo_spurious_syn`: a handshake that was lost twice begins with one segment,
-    /// unless `echo` answers the first.
+    /// `tcp_init_transfer` and `tcp_try_undo_spurious_syn`: after two lost SYNs or SYN-ACKs the window begins with
+    /// one segment, unless `echo` answers the first.
     fn begin_transfer(&mut self, echo: Nanos) {
         let was_lost = self.handshake.timeouts > 0 && echo != self.handshake.sent_at / MS;
         if self.handshake.retransmits > 1 && was_lost {
@@ -353,7 +353,7 @@ mod tests {
 
     use super::*;
 
-    /// A request of 300 bytes in a SYN with `option`, to a server that knows Fast Open.
+    /// A request of 300 bytes in a SYN with `option`, to a server with Fast Open.
     fn fast_open(option: FastOpen) -> Flow {
         Flow {
             fast_open: option,
@@ -516,7 +516,7 @@ mod tests {
     fn an_early_response_whose_syn_ack_was_lost_waits_for_the_handshakes_end() {
         let mut pair = pair(fast_open(FastOpen::Cookie(KEY)), &[(Down, 1, Fault::Lost)]);
         pair.run();
-        // The client drops data that overtakes the SYN-ACK; both ends' timers are on a tick of 4 ms.
+        // The client drops data that arrives before the SYN-ACK; both ends' timers are on a tick of 4 ms.
         assert_sent(
             pair.sent(Down),
             ..,
@@ -628,7 +628,8 @@ mod tests {
                 .filter(|ms| *ms < 3_200)
                 .collect::<Vec<_>>()
         };
-        // Answers to the SYNs of 0, 1,024, 2,048 and 3,072 ms; the timer of 1 s; that of 2 s only where no SYN restarts it.
+        // Answers to the SYNs of 0, 1,024, 2,048 and 3,072 ms, and the timer of 1 s. That of 2 s fires if no SYN
+        // restarts it.
         assert_eq!(answered(FastOpen::Absent), [50, 1_056, 1_074, 2_098, 3_122]);
         assert_eq!(
             answered(FastOpen::Cookie(KEY)),
@@ -638,7 +639,8 @@ mod tests {
 
     #[test]
     fn an_acknowledgment_of_the_first_syn_ack_shows_that_none_was_lost() {
-        // The request takes two segments: all of the client's acknowledgments are lost until the SYN-ACK came three times.
+        // The request takes two segments. All acknowledgments of the client are lost until the SYN-ACK has come
+        // three times.
         let mut flow = fast_open(FastOpen::Cookie(KEY));
         flow.exchanges = vec![Exchange::new(2 * FULL, 10 * FULL)];
         let lost: Vec<_> = (2..=9).map(|number| (Up, number, Fault::Lost)).collect();

@@ -55,22 +55,22 @@ use handshake::Handshake;
 use receiver::{Receiver, Verdict};
 use sender::Sender;
 
-/// What both ends of a connection have in common.
+/// Settings that both ends of a connection share.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// What packets are those of.
+    /// IP version.
     pub ip: IpVersion,
     /// Congestion control.
     pub algorithm: Algorithm,
     /// Initial congestion window, segments (RFC 6928).
     pub initial_window: u32,
-    /// Whether connections use explicit congestion notification.
+    /// Whether connections use ECN.
     pub ecn: bool,
     /// The kernel's tick.
     pub ticks: Ticks,
-    /// What a kernel of this build reserves for what is sent.
+    /// Memory that the kernel build reserves for sent data.
     pub memory: SendMemory,
-    /// No TCP does this: segments of data that may leave right behind a SYN with data.
+    /// Segments of data that may directly follow a SYN with data. No real TCP sends any.
     pub more_syn_segments: u32,
 }
 
@@ -89,10 +89,10 @@ impl Default for Settings {
     }
 }
 
-/// Where a connection is in its life; closing is told by the FINs.
+/// The state of a connection. The FINs have their own fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing sent: a client whose SYN waits for data.
+    /// Nothing was sent: the client's SYN waits for data.
     Closed,
     /// SYN sent.
     SynSent,
@@ -100,20 +100,20 @@ enum State {
     SynReceived,
     /// The handshake is done.
     Established,
-    /// Both ends have closed, this one first: it answers what comes late.
+    /// Both ends have closed, this one first. It answers late segments.
     TimeWait,
-    /// Both ends have closed, the other first, and know it: this one has forgotten the connection.
+    /// Both ends have closed, the other one first. The connection's state is gone.
     Forgotten,
-    /// Nothing is sent or taken any more.
+    /// Nothing is sent or accepted any more.
     Ended(End),
 }
 
-/// Why a connection is over before both ends have closed it.
+/// Why a connection ended before both ends closed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// The application closed it before the handshake was done.
     Closed,
-    /// The peer did not answer, however often a segment was sent again.
+    /// The peer did not answer repeated retransmissions.
     TimedOut,
     /// The peer reset it.
     Reset,
@@ -132,12 +132,12 @@ pub struct Socket {
     handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
-    /// Where its FIN ends, once that has left, and whether it left, or was to leave, before the peer's arrived.
+    /// The end of its FIN once that was sent, and whether it was sent, or due, before the peer's FIN arrived.
     fin_end: Option<Seq>,
     closes_first: bool,
 }
 
-/// Where a sender's segments leave, and take along what the receiver has to say.
+/// Where a sender's segments leave. It adds the receiver's fields to them.
 #[derive(Debug)]
 struct Outlet<'a> {
     ip: IpVersion,
@@ -155,12 +155,12 @@ impl Outlet<'_> {
         self.send_bare(segment);
     }
 
-    /// Puts an acknowledgment on a segment.
+    /// Sets the receiver's fields of a segment: the acknowledgment.
     fn stamp(&mut self, segment: &mut Segment) {
         self.receiver.stamp(segment);
     }
 
-    /// Sends a segment as it is.
+    /// Sends a segment without changes.
     fn send_bare(&mut self, mut segment: Segment) {
         segment.ip = self.ip;
         segment.conn = self.conn;
@@ -171,13 +171,13 @@ impl Outlet<'_> {
         self.out.push_back(segment);
     }
 
-    /// The next segment carries data.
+    /// Called before a segment with data is sent.
     fn on_data(&mut self, now: Nanos) {
         self.receiver.on_data_sent(now);
     }
 }
 
-/// What a sender goes by: the fields of Linux's `TCP_INFO` that say why it sends, or does not.
+/// The sender's state: the fields of Linux's `TCP_INFO` that explain when it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Info {
     /// `tcpi_ca_state`.
@@ -186,7 +186,8 @@ pub struct Info {
     pub cwnd: u32,
     /// As [`Self::cwnd`].
     pub ssthresh: u32,
-    /// Segments sent and not acknowledged; of these, selectively acknowledged, taken for lost, and sent again.
+    /// Segments sent and not acknowledged. The next fields count those selectively acknowledged, lost, and
+    /// retransmitted.
     pub unacked: u32,
     /// `tcpi_sacked`.
     pub sacked: u32,
@@ -198,11 +199,11 @@ pub struct Info {
     pub rto: Nanos,
     /// Smoothed RTT, ns; `None` before the first sample.
     pub smoothed_rtt: Option<Nanos>,
-    /// The shortest RTT, ns.
+    /// Shortest RTT, ns.
     pub min_rtt: Option<Nanos>,
     /// RACK's reordering window, ns.
     pub reordering_window: Nanos,
-    /// Timeouts in a row.
+    /// Number of timeouts in a row.
     pub timeouts: u32,
 }
 
@@ -227,7 +228,7 @@ impl Socket {
         }
     }
 
-    /// What its sender goes by.
+    /// The sender's state.
     pub fn info(&self) -> Info {
         let mut info = self.sender.info();
         info.timeouts += self.handshake.timeouts();
@@ -249,7 +250,7 @@ impl Socket {
         )
     }
 
-    /// Why it is over, if it is and both ends did not close it.
+    /// Why it ended; `None` if it has not, or if both ends closed it.
     #[inline]
     pub fn ended(&self) -> Option<End> {
         match self.state {
@@ -263,23 +264,23 @@ impl Socket {
         self.ended() == Some(End::Refused)
     }
 
-    /// Whether it was given up or reset.
+    /// Whether it timed out or was reset.
     #[inline]
     pub fn is_dead(&self) -> bool {
         self.ended().is_some()
     }
 
-    /// The congestion control that moves its window.
+    /// Its congestion control.
     pub fn algorithm(&self) -> Algorithm {
         self.sender.algorithm()
     }
 
-    /// Whether the other end has sent all it had and it was read.
+    /// Whether the application has read everything up to the peer's FIN.
     pub fn is_at_end(&self) -> bool {
         self.receiver.is_at_end()
     }
 
-    /// The application takes all that is there: how many bytes.
+    /// The application reads everything that has arrived. Returns the number of bytes.
     pub fn read_all(&mut self, now: Nanos) -> u64 {
         let bytes = self.receiver.read_all();
         let is_due = match bytes {
@@ -292,23 +293,23 @@ impl Socket {
         bytes
     }
 
-    /// The application asks the kernel what the socket is ready for (`poll(2)`, `epoll(7)`). That it meets a full send buffer
-    /// makes the buffer grow with the next acknowledgment, even if the application asked for data to read.
+    /// The application polls the socket (`poll(2)`, `epoll(7)`). If the send buffer is full at that time, it grows
+    /// with the next acknowledgment, even if the application only waits for data to read.
     pub fn ask_readiness(&mut self) {
         self.sender.on_poll();
     }
 
-    /// The application hands over `bytes` to be sent.
+    /// The application writes `bytes`.
     pub fn write(&mut self, now: Nanos, bytes: u64) {
         self.with_sender(|sender, outlet| sender.write(now, bytes, outlet));
     }
 
-    /// Bytes that the application has to write, and that the send buffer has no room for.
+    /// Bytes that the application has yet to write, because the send buffer is full.
     pub fn unwritten(&self) -> u64 {
         self.sender.unwritten()
     }
 
-    /// The application will write no more: a FIN follows what it has written.
+    /// The application closes its stream: a FIN follows the data.
     pub fn close(&mut self, now: Nanos) {
         match self.state {
             State::Closed | State::SynSent => self.end(End::Closed),
@@ -317,8 +318,8 @@ impl Socket {
         }
     }
 
-    /// As [`Self::close`], but the application keeps the socket: a server's FIN waits for the handshake's end
-    /// (`tcp_shutdown` since Linux 6.9; `__tcp_close` does not wait).
+    /// As [`Self::close`], but the application keeps the socket. A server's FIN then waits for the end of the
+    /// handshake (`tcp_shutdown` since Linux 6.9; `__tcp_close` does not wait).
     pub fn shut_down(&mut self, now: Nanos) {
         if self.state == State::SynReceived {
             self.handshake.defer_close();
@@ -356,7 +357,7 @@ impl Socket {
         }
     }
 
-    /// Whether both ends have closed and know it: `tcp_time_wait`, and `tcp_rcv_state_process` in LAST-ACK.
+    /// Checks whether both ends have closed and know it: `tcp_time_wait`, and `tcp_rcv_state_process` in LAST-ACK.
     fn check_end(&mut self) {
         let is_acked = self.fin_end.is_some_and(|end| self.sender.acked() >= end);
         if is_acked && self.receiver.has_fin() {
@@ -369,7 +370,7 @@ impl Socket {
         }
     }
 
-    /// `tcp_timewait_state_process`: what is no acknowledgment in its place is answered, with the bare facts.
+    /// `tcp_timewait_state_process`: answers every segment with a bare ACK, except an empty segment in order.
     fn on_late(&mut self, now: Nanos, segment: &Segment) {
         let is_empty = segment.seq == segment.end();
         if is_empty {
@@ -381,13 +382,13 @@ impl Socket {
         self.send_ack(now);
     }
 
-    /// The acknowledgment of a segment, and its timestamp.
+    /// Handles the acknowledgment and the timestamp of a segment.
     fn on_ack(&mut self, now: Nanos, segment: &Segment) {
         self.receiver.note_timestamp(segment);
         self.with_sender(|sender, outlet| sender.on_ack(now, segment, outlet));
     }
 
-    /// What follows a segment's acknowledgment: its data, and what may be sent now.
+    /// Handles the data of a segment, after its acknowledgment, and sends what is possible now.
     fn after_ack(&mut self, now: Nanos, segment: &Segment) {
         self.take_data(now, segment);
         self.with_sender(|sender, outlet| {
@@ -397,7 +398,7 @@ impl Socket {
         self.acknowledge(now);
     }
 
-    /// The data of a segment.
+    /// Handles the data of a segment.
     fn take_data(&mut self, now: Nanos, segment: &Segment) {
         if self.receiver.on_arrival(now, segment) {
             self.send_ack(now);
@@ -409,7 +410,7 @@ impl Socket {
         }
     }
 
-    /// Acknowledges now, or sees to it that it is done in time.
+    /// Acknowledges now, or sets the timer for it.
     fn acknowledge(&mut self, now: Nanos) {
         if self.receiver.check_ack(now, self.sender.rtt()) {
             self.send_ack(now);
@@ -502,7 +503,7 @@ mod tests {
         let mut pair = pair(response(1_000), &lost);
         assert_eq!(pair.run(), None);
         assert_eq!(pair.client().ended(), Some(End::TimedOut));
-        // The request, its probe, and once per timeout.
+        // The request, its probe, and one retransmission per timeout.
         let requests = pair.sent(Up).filter(|sent| sent.segment.len > 0).count();
         assert_eq!(requests, 17);
     }

@@ -34,26 +34,26 @@ use crate::{Answer, Early, FastOpen, Key, Segment, Settings, Socket, Ticks};
 
 pub use crate::time::MS;
 
-/// What the sockets' clocks show at time 0, unless it is said: timestamps of 0 mean none, and the timer wheel stands as
-/// at 0.
+/// What the sockets' clocks show at time 0 by default. Not 0, because a timestamp of 0 means none; the timer wheel
+/// stands as at 0.
 const EPOCH: Nanos = Ticks::ROUND;
 
-/// What the applications at both ends do with the connection.
+/// What the applications at both ends do.
 #[derive(Debug, Clone, Default)]
 pub struct Flow {
-    /// The client's TCP.
+    /// Settings of the client's TCP.
     pub client: Settings,
-    /// The server's TCP.
+    /// Settings of the server's TCP.
     pub server: Settings,
-    /// What the client's SYN carries; with a cookie, the first request rides along.
+    /// The Fast Open option of the client's SYN. With a cookie the SYN also carries the first request.
     pub fast_open: FastOpen,
-    /// What the server makes cookies with; `None`: it knows no Fast Open.
+    /// The key of the server's cookies; `None` for a server without Fast Open.
     pub server_key: Option<Key>,
     /// Requests and their responses, one after the other.
     pub exchanges: Vec<Exchange>,
-    /// Who closes the connection after the last exchange.
+    /// Which end closes the connection after the last exchange.
     pub closes: Closes,
-    /// Whether the applications are event loops, which ask what their sockets are ready for. Threads that block do not.
+    /// Whether the applications are event loops, which poll their sockets, instead of blocking threads.
     pub polls: bool,
 }
 
@@ -64,14 +64,14 @@ pub struct Exchange {
     pub request: u64,
     /// Bytes that the server answers with.
     pub response: u64,
-    /// What the server takes from the request's last byte to the response.
+    /// Time of the server from the request's last byte to the response.
     pub server_time: Nanos,
-    /// How long the client waits before it writes the request, from the end of the response before.
+    /// Pause of the client between the end of the last response and this request.
     pub pause: Nanos,
 }
 
 impl Exchange {
-    /// One without server time or pause.
+    /// An exchange without server time and pause.
     pub fn new(request: u64, response: u64) -> Self {
         Self {
             request,
@@ -81,49 +81,49 @@ impl Exchange {
     }
 }
 
-/// Who closes the connection first; the other end follows as soon as it has read the end.
+/// Which end closes the connection first. The other end follows as soon as it has read the FIN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Closes {
-    /// Nobody: it is kept alive.
+    /// Neither end: the connection stays open.
     #[default]
     Nobody,
-    /// The client, with the last response in hand.
+    /// The client, after the last response.
     Client,
-    /// The server, right behind its last response.
+    /// The server, directly after its last response.
     Server,
 }
 
-/// A packet that a link is asked to carry.
+/// A packet to be carried by a link.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
-    /// Which way.
+    /// Its direction.
     pub direction: Direction,
     /// Its number among those of its direction, from 1.
     pub number: usize,
     /// Bytes of the IP packet.
     pub bytes: u32,
-    /// What it is.
+    /// Its contents.
     pub segment: &'a Segment,
 }
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fate {
-    /// When it arrives: never, once, or more often.
+    /// Its arrival times: none, one, or several.
     pub arrivals: Vec<Nanos>,
-    /// It met congestion on its way (CE).
+    /// Whether it was marked on its way (CE).
     pub is_marked: bool,
-    /// The window that it offers on arrival, if that is another.
+    /// A replacement for the window that it offers.
     pub window: Option<u64>,
 }
 
 impl Fate {
-    /// It is lost.
+    /// A lost packet.
     pub fn lost() -> Self {
         Self::default()
     }
 
-    /// It arrives once.
+    /// A packet that arrives once.
     pub fn arrives(at: Nanos) -> Self {
         Self {
             arrivals: vec![at],
@@ -132,9 +132,9 @@ impl Fate {
     }
 }
 
-/// What lies between the two sockets. Closures of the same signature are links.
+/// The link between the two sockets. A closure with the same signature is a link.
 pub trait Link {
-    /// Takes a packet that is sent at `now`; calls never go back in time.
+    /// Carries a packet that is sent at `now`. Calls never go back in time.
     fn carry(&mut self, now: Nanos, packet: &Packet<'_>) -> Fate;
 }
 
@@ -144,7 +144,7 @@ impl<F: FnMut(Nanos, &Packet<'_>) -> Fate> Link for F {
     }
 }
 
-/// A link of no other property than its delay, one way.
+/// A link that only delays packets, by this time one way.
 #[derive(Debug, Clone, Copy)]
 pub struct Delay(pub Nanos);
 
@@ -159,15 +159,15 @@ impl Link for Delay {
 pub enum Fault {
     /// It never reaches the link.
     Lost,
-    /// It arrives so much later.
+    /// It arrives this much later.
     Delayed(Nanos),
-    /// It arrives, and once more so much later.
+    /// It arrives, and a copy of it this much later.
     Duplicated(Nanos),
     /// It arrives marked CE.
     Marked,
 }
 
-/// A link on which something happens to the k-th packet of a direction.
+/// A link with faults for single packets.
 #[derive(Debug, Clone)]
 pub struct Script<L> {
     link: L,
@@ -175,7 +175,7 @@ pub struct Script<L> {
 }
 
 impl<L: Link> Script<L> {
-    /// One in which nothing happens that is not `link`'s doing.
+    /// A link without faults, except those of `link`.
     pub fn new(link: L) -> Self {
         Self {
             link,
@@ -183,7 +183,7 @@ impl<L: Link> Script<L> {
         }
     }
 
-    /// And this happens to that packet of a direction, counted from 1.
+    /// Adds a fault for packet `number` of a direction, counted from 1.
     #[must_use]
     pub fn with(mut self, direction: Direction, number: usize, fault: Fault) -> Self {
         self.faults.insert((direction, number), fault);
@@ -208,22 +208,22 @@ impl<L: Link> Link for Script<L> {
     }
 }
 
-/// A packet that was sent, as a capture at its sender shows it; printed as tcpdump prints it.
+/// A packet as a capture at its sender shows it, printed in tcpdump's format.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    /// When.
+    /// When it was sent.
     pub at: Nanos,
-    /// Which way.
+    /// Its direction.
     pub direction: Direction,
     /// Its number among those of its direction, from 1.
     pub number: usize,
-    /// Flags, sequence numbers, SACK blocks, options, ECN bits.
+    /// Its contents: flags, sequence numbers, SACK blocks, options, ECN bits.
     pub segment: Segment,
-    /// When it arrives: nowhere if it was lost.
+    /// Its arrival times; empty if it was lost.
     pub arrivals: Vec<Nanos>,
     /// Whether it is marked on its way.
     pub is_marked: bool,
-    /// The window that it offers on arrival, if that is another.
+    /// A replacement for the window that it offers.
     pub window: Option<u64>,
 }
 
@@ -241,18 +241,18 @@ impl fmt::Display for Sent {
     }
 }
 
-/// What is on its way: when it arrives, its number in the trace, and whether it was marked.
+/// A packet on its way: arrival time, index in the trace, and whether it was marked.
 type InFlight = Reverse<(Nanos, usize, bool)>;
 
-/// How far an application has come with the exchanges.
+/// The state of an application.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
-    /// Exchanges of which it has written its part.
+    /// Number of exchanges of which it has written its part.
     written: usize,
-    /// Bytes that it has read, and that it has to have read before it writes again.
+    /// Bytes that it has read, and bytes that it must have read before it writes again.
     read: u64,
     needs: u64,
-    /// When it writes next.
+    /// The time of its next write.
     due: Option<Nanos>,
     has_closed: bool,
 }
@@ -269,13 +269,13 @@ pub struct Pair<L> {
     now: Nanos,
     in_flight: BinaryHeap<InFlight>,
     trace: Vec<Sent>,
-    /// Packets sent up, and down.
+    /// Number of packets sent up, and down.
     counts: [usize; 2],
     /// The client's application, and the server's.
     progress: [Progress; 2],
-    /// What did not fit into the SYN of the first request: it waits for the handshake's end.
+    /// Bytes of the first request that did not fit into the SYN. They wait for the end of the handshake.
     behind_syn: u64,
-    /// When the last byte of data arrived that was new.
+    /// When the last new byte of data arrived.
     last_byte_at: Option<Nanos>,
     has_begun: bool,
 }
@@ -300,20 +300,20 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    /// The same, whose sockets' clocks show `epoch` at time 0: where a kernel's stood when its SYN left.
+    /// The same with socket clocks that show `epoch` at time 0, as a kernel's did when its SYN left.
     #[must_use]
     pub fn starting_at(self, epoch: Nanos) -> Self {
         Self { epoch, ..self }
     }
 
-    /// Runs until nothing is on its way and no timer is set. Returns when the last byte of the last response
-    /// arrived; `None` when it did not.
+    /// Runs until no packet is on its way and no timer is set. Returns when the last byte of the last response
+    /// arrived; `None` if it did not.
     pub fn run(&mut self) -> Option<Nanos> {
         while self.step().is_some() {}
         self.is_done().then_some(self.last_byte_at).flatten()
     }
 
-    /// Runs until time `until`; what is due then is done.
+    /// Runs until time `until`, events at that time included.
     pub fn run_until(&mut self, until: Nanos) {
         while !self.has_begun || self.next_event().is_some_and(|at| at <= until) {
             self.step();
@@ -321,7 +321,7 @@ impl<L: Link> Pair<L> {
         self.now = self.now.max(until);
     }
 
-    /// Does the next thing that is to happen. Returns when it happened, or `None` if there is nothing left.
+    /// Handles the next event. Returns its time; `None` if there is no event left.
     pub fn step(&mut self) -> Option<Nanos> {
         if !self.has_begun {
             self.has_begun = true;
@@ -346,7 +346,7 @@ impl<L: Link> Pair<L> {
         Some(self.now)
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     pub fn next_event(&self) -> Option<Nanos> {
         let arrival = self.in_flight.peek().map(|Reverse((at, ..))| *at);
         let timers = [
@@ -376,7 +376,7 @@ impl<L: Link> Pair<L> {
         self.trace.iter().filter(move |sent| sent.direction == direction)
     }
 
-    /// Bytes that the end which `direction` leads to has read.
+    /// Bytes that the receiving end of `direction` has read.
     pub fn arrived(&self, direction: Direction) -> u64 {
         self.progress[usize::from(direction == Direction::Up)].read
     }
@@ -393,7 +393,7 @@ impl<L: Link> Pair<L> {
         &self.client
     }
 
-    /// The server's, from the first SYN that has arrived.
+    /// The server's socket, once a first SYN has arrived.
     pub fn server(&self) -> Option<&Socket> {
         self.server.as_ref()
     }
@@ -472,7 +472,7 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    /// RFC 7413, section 4.1.2: a valid cookie lets data in, any other option asks for one.
+    /// RFC 7413, section 4.1.2: a valid cookie lets the server accept data; any other option gets a cookie.
     fn answer(&self, syn: &Segment) -> Answer {
         let key = self.flow.server_key;
         let is_valid = key.is_some_and(|key| syn.fast_open == FastOpen::Cookie(key));
@@ -482,7 +482,7 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    /// The client reads, writes a request when the response before is there, and closes.
+    /// The client's application: reads, writes the next request after the last response, and closes.
     fn run_client(&mut self) {
         let (now, clock) = (self.now, self.now + self.epoch);
         if self.flow.polls {
@@ -521,7 +521,7 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    /// The server reads, answers a request that is there after its server time, and closes.
+    /// The server's application: reads, answers a request after its server time, and closes.
     fn run_server(&mut self) {
         let (now, clock) = (self.now, self.now + self.epoch);
         let Some(server) = &mut self.server else { return };
@@ -534,7 +534,7 @@ impl<L: Link> Pair<L> {
             self.last_byte_at = Some(now);
             progress.read += bytes;
         }
-        // A request that came with the SYN is there before the handshake ends.
+        // A request in the SYN can be read before the handshake ends.
         if server.is_dead() || !(server.is_established() || progress.read > 0) {
             progress.due = None;
             return;
@@ -560,8 +560,8 @@ impl<L: Link> Pair<L> {
     }
 }
 
-/// What the tests of this crate's modules write down of a connection, after packetdrill: the time in ms, the direction,
-/// flags, `first:last(length)`, acknowledgment, SACK blocks, options and ECN bits.
+/// How this crate's tests write a connection down, after packetdrill: time in ms, direction, flags,
+/// `first:last(length)`, acknowledgment, SACK blocks, options and ECN bits.
 #[cfg(test)]
 pub(crate) mod script {
     use std::fmt::Write as _;
@@ -571,7 +571,7 @@ pub(crate) mod script {
 
     use super::*;
 
-    /// One way, the round trip, and a full segment of data.
+    /// One-way delay, round trip, and bytes of a full segment.
     pub(crate) const DELAY: Nanos = 50 * MS;
     pub(crate) const RTT: Nanos = 2 * DELAY;
     pub(crate) const FULL: u64 = crate::segment::mss(IpVersion::V4) as u64;
@@ -579,7 +579,7 @@ pub(crate) mod script {
 
     pub(crate) use Direction::{Down, Up};
 
-    /// One exchange, 50 ms each way, with what happens to some packets.
+    /// A flow over 50 ms each way, with faults.
     pub(crate) fn pair(flow: Flow, faults: &[(Direction, usize, Fault)]) -> Pair<Script<Delay>> {
         let clean = Script::new(Delay(DELAY));
         let script = faults.iter().fold(clean, |script, &(direction, number, fault)| {
@@ -588,7 +588,7 @@ pub(crate) mod script {
         Pair::new(flow, script)
     }
 
-    /// As [`Delay`], with a bottleneck of `bps` and no end to its queue each way.
+    /// As [`Delay`], with a bottleneck of `bps` and an unlimited queue in each direction.
     #[derive(Debug)]
     pub(crate) struct Bottleneck([firstflight_path::Link; 2]);
 
@@ -614,7 +614,7 @@ pub(crate) mod script {
         Pair::new(flow, script)
     }
 
-    /// [`response`] of 1,000 bytes, after which an end closes.
+    /// [`response`] of 1,000 bytes, after which one end closes.
     pub(crate) fn closed_by(closes: super::Closes) -> Flow {
         Flow {
             closes,
@@ -622,7 +622,7 @@ pub(crate) mod script {
         }
     }
 
-    /// A request of 300 bytes, and a response of so many.
+    /// A request of 300 bytes, and a response of `bytes`.
     pub(crate) fn response(bytes: u64) -> Flow {
         Flow {
             exchanges: vec![Exchange::new(300, bytes)],
@@ -630,7 +630,7 @@ pub(crate) mod script {
         }
     }
 
-    /// The server's sender.
+    /// The state of the server's sender.
     pub(crate) fn server<L: Link>(pair: &Pair<L>) -> crate::Info {
         pair.server().expect("the SYN has arrived").info()
     }
@@ -684,7 +684,7 @@ pub(crate) mod script {
         line
     }
 
-    /// The packets sent within `ms` are those of `expected`, one per line.
+    /// Asserts that the packets sent within `ms` are those of `expected`, one per line.
     #[track_caller]
     pub(crate) fn assert_sent<'a>(
         sent: impl IntoIterator<Item = &'a Sent>,

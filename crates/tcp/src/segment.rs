@@ -1,19 +1,19 @@
-//! What crosses the simulated wire: a segment's header fields and the range of bytes it carries.
+//! A segment on the simulated wire: its header fields, and the range of bytes it carries.
 //!
-//! Bytes themselves are never made. Sequence numbers count from the sender's SYN, which is 0; they do not wrap.
-//! Left out: checksums, urgent data, options that no Linux of today sends by default.
+//! The bytes themselves do not exist. Sequence numbers count from the sender's SYN, which is 0; they do not wrap.
+//! Left out: checksums, urgent data, and options that current Linux does not send by default.
 
 use std::fmt;
 
 use firstflight_path::{Ecn, IpVersion, Nanos};
 
-/// What a cookie was made with: a key of a server. A cookie is told by it; its bytes are never made.
+/// A server's key for cookies. It represents a cookie, whose bytes do not exist.
 pub type Key = u32;
 
 /// A sequence number: 0 is the sender's SYN, 1 its first byte of data.
 pub type Seq = u64;
 
-/// The longest packet that links carry.
+/// The longest IP packet that links carry, bytes.
 const MTU: u32 = 1_500;
 /// A TCP header without options.
 const HEADER_BYTES: u32 = 20;
@@ -24,17 +24,17 @@ const SYN_OPTION_BYTES: u32 = 20;
 /// A Fast Open option with a cookie of eight bytes, and one without a cookie, padded (RFC 7413, section 4.1.1).
 const COOKIE_BYTES: u32 = 12;
 const COOKIE_REQUEST_BYTES: u32 = 4;
-/// What the window field of all segments but SYNs is shifted by, with the default buffer (RFC 7323, section 2).
+/// The window scale shift with the default buffer, for all segments but SYNs (RFC 7323, section 2).
 pub(crate) const WINDOW_SHIFT: u32 = 10;
 /// SACK blocks that fit beside timestamps (RFC 2018, section 3).
 pub(crate) const MAX_SACKS: usize = 3;
 
-/// The MSS that SYNs announce: what the packet has room for besides its headers (RFC 6691).
+/// The MSS that SYNs announce: the room in a packet beside its headers (RFC 6691).
 pub(crate) const fn announced_mss(ip: IpVersion) -> u32 {
     MTU - ip.header_bytes() - HEADER_BYTES
 }
 
-/// Bytes of data in a full segment, which has timestamps.
+/// Bytes of data in a full segment with timestamps.
 pub(crate) const fn mss(ip: IpVersion) -> u32 {
     announced_mss(ip) - TIMESTAMP_BYTES
 }
@@ -45,9 +45,9 @@ pub enum FastOpen {
     /// None.
     #[default]
     Absent,
-    /// An empty one: a cookie, please.
+    /// An empty one: a cookie request.
     Request,
-    /// A cookie, made with this key: sent back, or given out.
+    /// A cookie made with this key, from the client or from the server.
     Cookie(Key),
 }
 
@@ -72,7 +72,7 @@ impl Sacks {
         }
     }
 
-    /// The blocks that acknowledge, without a report of a duplicate.
+    /// The blocks that acknowledge data, without a report of a duplicate.
     #[inline]
     pub fn blocks(&self) -> &[Range] {
         &self.blocks[usize::from(self.duplicate)..usize::from(self.count)]
@@ -83,7 +83,7 @@ impl Sacks {
         &self.blocks[..usize::from(self.count)]
     }
 
-    /// The range of a duplicate that the receiver got.
+    /// The range of a duplicate that the receiver reports.
     pub fn duplicated(&self) -> Option<Range> {
         self.duplicate.then_some(self.blocks[0])
     }
@@ -105,33 +105,33 @@ impl Sacks {
     reason = "these are the flags of TCP's header"
 )]
 pub struct Segment {
-    /// What it crosses the wire in.
+    /// The IP version of its packet.
     pub ip: IpVersion,
-    /// Which connection.
+    /// The number of its connection.
     pub conn: u32,
     /// Whether the client sent it.
     pub up: bool,
-    /// Synchronise sequence numbers: the first segment of a side.
+    /// SYN: the first segment of a side.
     pub syn: bool,
-    /// `ack_no` is meant.
+    /// ACK: `ack_no` is valid.
     pub ack: bool,
-    /// The end of the sender's data.
+    /// FIN: the end of the sender's data.
     pub fin: bool,
     /// Reset.
     pub rst: bool,
-    /// The end of what the sender wrote at once.
+    /// PSH: the end of a write.
     pub psh: bool,
-    /// A congestion mark came (RFC 3168).
+    /// ECE: a congestion mark came (RFC 3168).
     pub ece: bool,
-    /// The congestion window was reduced for one.
+    /// CWR: the congestion window was reduced for a mark.
     pub cwr: bool,
-    /// What the IP header says.
+    /// The ECN field of the IP header.
     pub ecn: Ecn,
     /// First sequence number.
     pub seq: Seq,
     /// Bytes of data.
     pub len: u32,
-    /// Acknowledgment.
+    /// Acknowledgment number.
     pub ack_no: Seq,
     /// Advertised window, bytes.
     pub window: u64,
@@ -141,18 +141,18 @@ pub struct Segment {
     pub ts_echo: Nanos,
     /// Selective acknowledgments.
     pub sacks: Sacks,
-    /// Fast Open.
+    /// The Fast Open option.
     pub fast_open: FastOpen,
 }
 
 impl Segment {
-    /// The sequence number after its last.
+    /// The sequence number after its last one.
     #[inline]
     pub fn end(&self) -> Seq {
         self.seq + u64::from(self.len) + u64::from(self.syn) + u64::from(self.fin)
     }
 
-    /// The reset that a host without its connection, or a middlebox, answers it with.
+    /// The reset with which a host without the connection, or a middlebox, answers it.
     #[must_use]
     pub fn reset(&self) -> Self {
         Self {
@@ -165,7 +165,7 @@ impl Segment {
         }
     }
 
-    /// Bytes of the IP packet.
+    /// Size of the IP packet, bytes.
     #[inline]
     pub fn packet_bytes(&self) -> u32 {
         let options = match (self.rst, self.syn) {
@@ -184,7 +184,7 @@ impl Segment {
     }
 }
 
-/// As tcpdump prints it after the addresses: flags, sequence numbers, acknowledgment, the window field, options, length.
+/// tcpdump's format without addresses: flags, sequence numbers, acknowledgment, the window field, options, length.
 impl fmt::Display for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Flags [")?;

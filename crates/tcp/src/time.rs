@@ -1,4 +1,4 @@
-//! Time as the kernel counts it: timers fire on ticks, timestamps count milliseconds.
+//! Time as the kernel measures it: timers fire on ticks, and timestamps count milliseconds.
 
 use firstflight_path::Nanos;
 
@@ -16,28 +16,28 @@ const LEVEL_SHIFT: u32 = 3;
 /// Levels of the wheel, the coarsest of which has buckets of `1 << 24` ticks.
 const LEVELS: u32 = 9;
 
-/// A kernel's tick and its timer wheel: all timers fire on a tick, never early.
+/// The phase of a kernel's tick and timer wheel. All timers fire on a tick, never early.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ticks {
-    /// How long the kernel has ticked at time 0.
+    /// Uptime of the kernel at time 0.
     uptime: Nanos,
 }
 
 impl Ticks {
-    /// After so long the wheel stands as it stood.
+    /// After this time the timer wheel is in the same position again.
     pub const ROUND: Nanos = JIFFY << (LEVEL_SHIFT * (LEVELS - 1));
 
-    /// Those of a kernel that has ticked for `uptime` at time 0.
+    /// The ticks of a kernel with an uptime of `uptime` at time 0.
     pub fn new(uptime: Nanos) -> Self {
         Self { uptime }
     }
 
-    /// Ticks so far: the kernel's `jiffies`.
+    /// Number of ticks so far: the kernel's `jiffies`.
     pub(crate) fn count(self, now: Nanos) -> u64 {
         (now + self.uptime) / JIFFY
     }
 
-    /// When a timer fires that is set at `now` to `delay` from then.
+    /// When a timer fires that is set at `now` with a delay of `delay`.
     ///
     /// `__calc_wheel_index` in `kernel/time/timer.c`: rounded up to the next bucket of the wheel's level, so a
     /// timer of 1 s may be 32 ms late.

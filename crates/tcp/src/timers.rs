@@ -1,13 +1,13 @@
-//! What is due, when, and the one place that dispatches it.
+//! The timers of a socket, and the one place that handles them.
 //!
-//! The sender has one timer for several purposes, as in Linux (`tcp_write_timer_handler` in `net/ipv4/tcp_timer.c`), the
-//! receiver the one of delayed acknowledgments.
+//! The sender has one timer for several purposes, as in Linux (`tcp_write_timer_handler` in
+//! `net/ipv4/tcp_timer.c`). The receiver has the timer of delayed acknowledgments.
 
 use firstflight_path::Nanos;
 
 use crate::{End, Socket, State};
 
-/// What the sender's one timer is for (`icsk_pending`).
+/// The purpose of the sender's timer (`icsk_pending`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// `ICSK_TIME_RETRANS`.
@@ -18,13 +18,13 @@ pub(crate) enum Pending {
     Reorder,
 }
 
-/// The sender's timer: when it runs out, and what for. A probe's or a reordering timer that has run out is still pending
-/// until it is set again, at a time that never comes.
+/// The sender's timer: its time and its purpose. A probe or reordering timer that has fired stays pending, with a
+/// time that never comes, until it is set again.
 #[derive(Debug, Default)]
 pub(crate) struct SenderTimer(Option<(Nanos, Pending)>);
 
 impl SenderTimer {
-    /// Sets it, whatever it was set for.
+    /// Sets the timer, whatever it was set for.
     pub(crate) fn set(&mut self, at: Nanos, pending: Pending) {
         self.0 = Some((at, pending));
     }
@@ -33,7 +33,7 @@ impl SenderTimer {
         self.0 = None;
     }
 
-    /// What it is set for.
+    /// Its purpose, if it is set.
     pub(crate) fn pending(&self) -> Option<Pending> {
         self.0.map(|(_, pending)| pending)
     }
@@ -43,7 +43,7 @@ impl SenderTimer {
         self.0.map(|(at, _)| at).filter(|at| *at != Nanos::MAX)
     }
 
-    /// What it was set for, if it has run out.
+    /// Its purpose, if it has run out.
     fn pop(&mut self, now: Nanos) -> Option<Pending> {
         let (_, pending) = self.0.filter(|(at, _)| *at <= now)?;
         // `tcp_write_timer_handler`: the others are still pending while they are handled.
@@ -55,14 +55,14 @@ impl SenderTimer {
     }
 }
 
-/// What is due.
+/// A timer that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Due {
     DelayedAck,
     Sender(Pending),
 }
 
-/// The earlier of two moments that there may be. In the innermost loop: an array's iterator takes several times as long.
+/// The earlier of two optional times. In the innermost loop: an array's iterator takes several times as long.
 #[inline]
 pub fn earlier(one: Option<Nanos>, two: Option<Nanos>) -> Option<Nanos> {
     match (one, two) {
@@ -78,7 +78,7 @@ impl Socket {
         earlier(self.sender.timer().timeout(), self.receiver.timeout())
     }
 
-    /// Does what is due: the only place that knows what each timer is for.
+    /// Handles the timers that are due. The only place that knows the purpose of each timer.
     pub fn handle_timeout(&mut self, now: Nanos) {
         while let Some(due) = self.next_due(now) {
             match due {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn timers_fire_on_the_ticks_of_their_own_kernel() {
-        // The client's kernel has ticked for 3 ms when the SYN leaves: its ticks are at 1, 5, 9, … ms.
+        // The client's kernel has an uptime of 3 ms when the SYN leaves, so its ticks are at 1, 5, 9, … ms.
         let client = Settings {
             ticks: Ticks::new(3 * MS),
             ..Settings::default()

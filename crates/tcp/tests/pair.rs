@@ -1,4 +1,4 @@
-//! What a connection does as a whole, whatever the link does to it. What each part does is tested beside the part.
+//! What a whole connection does, whatever the link does to it. Tests of each part are in the part's module.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use firstflight_tcp::pair::{Closes, Delay, Exchange, Fault, Flow, MS, Pair, Scri
 use firstflight_tcp::{FastOpen, Key};
 use proptest::prelude::*;
 
-/// One way.
+/// One-way delay.
 const DELAY: u64 = 50 * MS;
 const RTT: u64 = 2 * DELAY;
 /// The server's key.

@@ -1,9 +1,9 @@
-//! The chunked transfer coding (RFC 9112, section 7.1), as far as counting the body needs it.
+//! The chunked transfer coding (RFC 9112, section 7.1), as far as it is needed to count the body.
 
-/// Digits of a chunk's size in hexadecimal, at most: more do not fit 64 bits.
+/// Largest number of hexadecimal digits in a chunk's size; more would not fit 64 bits.
 const MAX_DIGITS: u32 = 15;
 
-/// Why these are no chunks.
+/// Why bytes are not a chunked body.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ChunkError {
     #[error("a chunk without a size")]
@@ -14,7 +14,7 @@ pub(super) enum ChunkError {
     After(usize),
 }
 
-/// A chunked body on its way in.
+/// The parser of a chunked body.
 #[derive(Debug, Default)]
 pub(super) struct Chunked {
     state: State,
@@ -28,11 +28,11 @@ enum State {
         digits: u32,
         extension: bool,
     },
-    /// In a chunk: `left` bytes of it and of the line's end after it are to come.
+    /// In a chunk: `left` bytes are still to come, the end of its line included.
     Data {
         left: u64,
     },
-    /// In the trailer: whether its line has anything in it.
+    /// In the trailer: whether the current line has any byte.
     Trailer {
         filled: bool,
     },
@@ -50,7 +50,7 @@ impl Default for State {
 }
 
 impl Chunked {
-    /// Takes the next `bytes`: how many of them are the body's, and whether the body is complete.
+    /// Parses the next `bytes`. Returns how many belong to the body, and whether the body is complete.
     ///
     /// # Errors
     /// [`ChunkError`] when these are no chunks, or something follows the last.
@@ -61,7 +61,7 @@ impl Chunked {
             match &mut self.state {
                 State::Data { left } => {
                     let next = (*left).min(rest.len() as u64);
-                    // The line's end is not the body's.
+                    // The end of the chunk's line does not belong to the body.
                     body += next.min(left.saturating_sub(2));
                     *left -= next;
                     rest = &rest[next as usize..];

@@ -19,7 +19,8 @@ use super::tls::{Incoming, Session};
 use crate::ledger::ConnectionKey;
 use crate::witness::TcpInfo;
 
-/// Starts to connect; `true` when the socket can be written to at once, because the SYN waits for data.
+/// Starts to connect. Returns `true` if the socket is writable at once, because the kernel holds the SYN back for
+/// data.
 ///
 /// # Errors
 /// The kernel's, when it refuses at once.
@@ -30,8 +31,8 @@ pub fn connect(address: SocketAddr) -> io::Result<(TcpStream, bool)> {
         SocketAddr::V6(_) => AddressFamily::Inet6,
     };
     let stream = TcpStream::from(socket(family, SockType::Stream, flags, None)?);
-    // With the client's sysctl off the kernel answers EOPNOTSUPP and the connection is a plain one: whether
-    // the option is granted is the treatment under test.
+    // If the client's sysctl is off, the kernel answers EOPNOTSUPP and the connection uses plain TCP. Whether the
+    // option is granted is the treatment under test.
     let _ = setsockopt(&stream, TcpFastOpenConnect, &true);
     stream.set_nodelay(true)?;
     match socket::connect(stream.as_raw_fd(), &SockaddrStorage::from(address)) {
@@ -41,7 +42,7 @@ pub fn connect(address: SocketAddr) -> io::Result<(TcpStream, bool)> {
     }
 }
 
-/// Makes closing a reset, so that nothing of the connection is left on the wire afterwards.
+/// Makes closing send a reset, so that no packet of the connection is left on the wire afterwards.
 ///
 /// # Errors
 /// The kernel's.
@@ -53,46 +54,46 @@ pub fn reset_when_closed(stream: &TcpStream) -> io::Result<()> {
     Ok(setsockopt(stream, sockopt::Linger, &linger)?)
 }
 
-/// Whether the socket took what was written.
+/// Whether the socket accepted what was written.
 ///
 /// # Errors
-/// The kernel's, but for those that say that it is to be tried again, or later.
+/// The kernel's, except those that mean to try again, or later.
 pub(super) fn went_out<T>(written: io::Result<T>) -> io::Result<bool> {
     match written {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
-        // Before the handshake is done, the rest of what is longer than the SYN has to wait.
+        // Data that does not fit into the SYN waits for the end of the handshake.
         Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// A connection with the exchange it carries.
+/// A connection, and the exchange on it.
 pub(super) struct Connection {
     stream: TcpStream,
     /// The address connected to.
     pub(super) server: SocketAddr,
-    /// TCP's handshake is done, or Fast Open lets the first write go ahead.
+    /// Whether the TCP handshake is done, or Fast Open allows the first write before that.
     pub(super) writable: bool,
     is_secure: bool,
-    /// It takes a request before its TLS has begun, and has had none.
+    /// Whether it accepts a request before its TLS handshake has begun, and has had none.
     awaits_early_data: bool,
-    /// Whether its first request might go with the `ClientHello`; `None` before there was one.
+    /// Whether its first request may be early data; `None` before the first request.
     pub(super) may_be_early: Option<bool>,
     session: Option<Session>,
-    /// In place of the session, once that has negotiated it.
+    /// HTTP/2. It replaces `session` once that has negotiated it.
     pub(super) http2: Option<Http2>,
     unsent: Vec<u8>,
     exchange: Option<Exchange>,
 }
 
-/// What a connection has to tell.
+/// The result of reading from a connection.
 #[derive(Debug)]
 pub(super) enum Received {
     /// Nothing came.
     Nothing,
-    /// TLS's handshake is done: the connection can carry requests.
+    /// The TLS handshake is done, so the connection can carry requests.
     Ready,
     /// A part of the response.
     Response(Progress),
@@ -105,7 +106,7 @@ struct Exchange {
 }
 
 impl Connection {
-    /// Starts to connect to `server`, with `session` to be spoken on top of it.
+    /// Starts to connect to `server`, with the TLS of `session` on top.
     pub(super) fn open(server: SocketAddr, session: Option<Session>) -> io::Result<Self> {
         let (stream, writable) = connect(server)?;
         Ok(Self {
@@ -122,12 +123,12 @@ impl Connection {
         })
     }
 
-    /// Whether a request may be sent as soon as the socket can be written to.
+    /// Whether it accepts a request as soon as the socket is writable.
     pub(super) fn takes_request(&self) -> bool {
         !self.is_secure || self.awaits_early_data
     }
 
-    /// What this end tells of its TLS.
+    /// What this end reports of its TLS.
     pub(super) fn secured(&self) -> Option<Secured> {
         match &self.http2 {
             Some(http2) => http2.secured(),
@@ -140,8 +141,8 @@ impl Connection {
         self.stream.take_error()?.map_or(Ok(()), Err)
     }
 
-    /// HTTP/2 for the next request, if the connection speaks it, or has to in its early data. From the first request on
-    /// that may not go there, all wait for TLS's handshake.
+    /// HTTP/2 for the next request, if the connection uses it, or must use it in early data. From the first request
+    /// that may not be early data, all requests wait for the TLS handshake.
     ///
     /// # Errors
     /// [`Failure`]: HTTP/2 does not begin.
@@ -169,7 +170,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Starts an exchange; `true` when the whole request went out. One that `may_be_early` may go with the `ClientHello`.
+    /// Starts an exchange; `true` if the whole request was written. If `may_be_early` it may go with the
+    /// `ClientHello`.
     pub(super) fn send(&mut self, request: Vec<u8>, may_be_early: bool, head_only: bool) -> io::Result<bool> {
         self.may_be_early.get_or_insert(may_be_early);
         self.awaits_early_data = false;
@@ -189,7 +191,7 @@ impl Connection {
         Ok(self.flush()? && is_taken)
     }
 
-    /// Writes what is left of the request or of TLS's handshake; `true` when nothing is.
+    /// Writes what is left of the request or of the TLS handshake; `true` if nothing is left.
     pub(super) fn flush(&mut self) -> io::Result<bool> {
         if let Some(session) = self.session.as_mut().filter(|_| !self.awaits_early_data) {
             return session.flush(&mut self.stream);
@@ -204,7 +206,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Whether something still waits to be written.
+    /// Whether anything is left to write.
     pub(super) fn has_unsent(&self) -> bool {
         match &self.session {
             Some(_) if self.awaits_early_data => false,
@@ -216,7 +218,7 @@ impl Connection {
     /// Reads once.
     ///
     /// # Errors
-    /// [`Failure`]: the connection is gone, or what came is not a response.
+    /// [`Failure`]: the connection is closed, or what came is not a response.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Received, Failure> {
         let read = match &mut self.session {
             Some(session) => session.read(&mut self.stream, buffer),
@@ -246,14 +248,14 @@ impl Connection {
         Ok(Received::Ready)
     }
 
-    /// Bytes of the last response's header.
+    /// Size of the last response's header, bytes.
     pub(super) fn header_bytes(&self) -> u64 {
         self.exchange
             .as_ref()
             .map_or(0, |exchange| exchange.response.header_bytes)
     }
 
-    /// How the ledger calls this connection, if it ever got as far as a port.
+    /// The ledger's key of this connection, if it has a port.
     pub(super) fn key(&self) -> Option<ConnectionKey> {
         let local = self.stream.local_addr().ok()?;
         Some((local.port(), self.server.ip(), self.server.port()))

@@ -1,4 +1,4 @@
-//! Carrying out what the loader asks for: sockets, an epoll loop, and the clock.
+//! The driver of the loader: sockets, an epoll loop, and the clock.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,39 +23,39 @@ use crate::ledger::ConnectionKey;
 use crate::witness::TcpInfo;
 use crate::{LabError, clock};
 
-/// The token of the timer among the connections'.
+/// The epoll token of the timer.
 const TIMER: u64 = u64::MAX;
-/// A socket buffer's worth is read at once.
+/// Bytes read at once: the size of a socket buffer.
 const READ_BYTES: usize = 256 * 1024;
 
-/// One load, with what its sockets said.
+/// The result of one load, with what its sockets reported.
 #[derive(Debug)]
 pub struct Loaded {
     /// Navigation start, monotonic ns.
     pub started: u64,
     /// The loader's record.
     pub record: LoadRecord,
-    /// What each connection's socket said when it was closed, by connection.
+    /// What each connection's socket reported at its close, by connection.
     pub sockets: HashMap<u32, SocketFacts>,
     /// Bytes of header and body received per resource.
     pub wire_bytes: Vec<u64>,
 }
 
-/// What a socket said.
+/// What a socket reported.
 #[derive(Debug, Clone, Copy)]
 pub struct SocketFacts {
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: Protocol,
-    /// How the ledger calls the connection.
+    /// The ledger's key of the connection.
     pub key: Option<ConnectionKey>,
-    /// Its testimony.
+    /// Its `TCP_INFO`.
     pub info: Option<TcpInfo>,
-    /// What this end tells of TLS and of its first request.
+    /// What this end reports of TLS and of its first request.
     pub client: promise::Client,
 }
 
-/// Loads `page` once, in the calling thread's network namespace. `resolve` gives each host's address, `tls`
-/// what https origins are spoken to with, unless there is `quic` for it; requests say their `priorities` or not.
+/// Loads `page` once, in the calling thread's network namespace. `resolve` gives each host's address. Https origins
+/// use `quic` if it is given, otherwise `tls`. `priorities`: whether requests state their priority.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses an epoll instance or a timer; a page's own failures are in the record.
@@ -121,12 +121,12 @@ struct Driver<'a> {
     servers: Vec<Option<SocketAddr>>,
     tls: Option<Tls>,
     quic_config: Option<QuicConfig>,
-    /// The bytes of each resource's request.
+    /// The request of each resource, as bytes.
     requests: Vec<Vec<u8>>,
     epoll: Epoll,
     timer: TimerFd,
     connections: HashMap<u32, Connection>,
-    /// Those of QUIC, and which of them may have something to send.
+    /// QUIC connections, and those that may have something to send.
     quic: HashMap<u32, Quic>,
     unflushed: Vec<u32>,
     /// The resource each connection carries.
@@ -169,7 +169,7 @@ impl Driver<'_> {
                 .unset()
                 .map_err(|errno| LabError::system("timerfd", errno));
         };
-        // A timer set to zero is off: a moment long past will do.
+        // A timer set to zero is off; a time long past fires at once.
         let at = TimeSpec::from_duration(std::time::Duration::from_nanos(at.max(1)));
         self.timer
             .set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
@@ -184,7 +184,7 @@ impl Driver<'_> {
                 Command::Close { conn } => self.close(conn.0),
             }
         }
-        // What a connection has to say at one moment goes in the same datagrams.
+        // Everything that a connection sends at one moment shares its datagrams.
         for id in std::mem::take(&mut self.unflushed) {
             let flushed = self.quic.get_mut(&id).map(Quic::flush);
             if let Some(Err(error)) = flushed {
@@ -207,7 +207,7 @@ impl Driver<'_> {
             Err(failure) => self.fail(conn.0, &failure)?,
             Ok(connection) => {
                 let ready = connection.writable && connection.takes_request();
-                // A socket whose SYN still waits for data reports a hang-up: it is watched once it has sent.
+                // A socket whose SYN waits for data reports a hang-up, so it is watched only after its first write.
                 if !ready {
                     watch(&self.epoll, &connection, conn)?;
                 }
@@ -237,7 +237,7 @@ impl Driver<'_> {
 
     fn connect(&self, server: SocketAddr, origin: usize) -> io::Result<Connection> {
         let mut connection = Connection::open(server, self.session(origin)?)?;
-        // With Fast Open the ClientHello goes into the SYN: nothing has to be asked for first.
+        // With Fast Open the ClientHello goes into the SYN, so no request is needed first.
         if connection.writable && !connection.takes_request() {
             connection.flush()?;
         }
@@ -339,7 +339,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Lets the connections of QUIC do what is due.
+    /// Handles the timeouts of QUIC connections.
     fn handle_quic_timeouts(&mut self) -> Result<(), LabError> {
         let now = clock::now();
         let is_due =
@@ -353,7 +353,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Tells the loader what a connection of QUIC has to tell.
+    /// Passes the events of a QUIC connection to the loader.
     fn tell_of_quic(&mut self, conn: ConnId) -> Result<(), LabError> {
         self.unflushed.push(conn.0);
         while let Some(event) = self.quic.get_mut(&conn.0).and_then(Quic::poll) {
@@ -365,7 +365,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Reads until there is nothing left: the epoll instance reports edges.
+    /// Reads until nothing is left, because epoll is edge-triggered.
     fn receive(&mut self, id: u32) -> Result<(), LabError> {
         let conn = ConnId(id);
         loop {
@@ -379,7 +379,7 @@ impl Driver<'_> {
                 Ok(Received::Nothing) => return Ok(()),
                 Ok(Received::Ready) => {
                     self.loader.handle(clock::now(), Event::Writable(conn));
-                    // One that had to wait for the handshake.
+                    // A request that had to wait for the handshake.
                     if let Some(&request) = self.carried.get(&id) {
                         self.loader
                             .handle(clock::now(), Event::RequestSent { conn, request });
@@ -404,7 +404,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Lets a connection of HTTP/2 write and read.
+    /// Lets an HTTP/2 connection write and read.
     fn advance(&mut self, id: u32) -> Result<(), LabError> {
         let connection = self.connections.get_mut(&id);
         let Some(http2) = connection.and_then(|connection| connection.http2.as_mut()) else {
@@ -421,7 +421,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Tells the loader what came of the request that `conn` carries.
+    /// Tells the loader of the progress of the request on `conn`.
     fn tell(&mut self, now: Nanos, conn: ConnId, request: usize, progress: &http::Progress) {
         if let Some((status, location)) = &progress.head {
             let (status, location) = (*status, location.as_deref());
@@ -453,7 +453,7 @@ impl Driver<'_> {
     /// Closes a connection and tells the loader why.
     ///
     /// # Errors
-    /// [`LabError`] where the page is not to blame.
+    /// [`LabError`] if this machine, not the page, is the cause.
     fn fail(&mut self, id: u32, failure: &Failure) -> Result<(), LabError> {
         if let Some(error) = failure.of_the_lab() {
             return Err(error);
@@ -507,7 +507,7 @@ impl Driver<'_> {
     }
 }
 
-/// Asks to be told of a connection's edges. One that is watched already stays so.
+/// Adds a connection to epoll, edge-triggered. A connection that was already added stays.
 fn watch(epoll: &Epoll, connection: impl AsFd, conn: ConnId) -> Result<(), LabError> {
     let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
     match epoll.add(connection, EpollEvent::new(interest, u64::from(conn.0))) {

@@ -1,11 +1,11 @@
-//! Reading a response, HTTP/1.1 (RFC 9112).
+//! Parser of HTTP/1.1 responses (RFC 9112).
 
 use super::chunked::{ChunkError, Chunked};
 
-/// Header fields a response may have at most.
+/// Largest number of header fields of a response.
 const MAX_FIELDS: usize = 256;
 
-/// Why the bytes are not a response, or the length of its body cannot be known.
+/// Why bytes are not a response, or the length of its body is unknown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HttpError {
     #[error("not an HTTP response: {0}")]
@@ -18,26 +18,26 @@ pub(super) enum HttpError {
     Chunks(#[from] ChunkError),
 }
 
-/// A response on its way in.
+/// The parser of one response.
 #[derive(Debug, Default)]
 pub(super) struct Response {
     head: Vec<u8>,
     body: Option<Body>,
-    /// Bytes of the header.
+    /// Size of the header, bytes.
     pub(super) header_bytes: u64,
     reusable: bool,
 }
 
-/// How the end of a body is known.
+/// How the end of a body is found.
 #[derive(Debug)]
 enum Body {
-    /// So many bytes are left.
+    /// This many bytes are left.
     Left(u64),
     Chunked(Chunked),
 }
 
 impl Body {
-    /// Takes the next bytes: how many of them are the body's, and whether it is complete.
+    /// Parses the next bytes. Returns how many belong to the body, and whether it is complete.
     fn take(&mut self, bytes: &[u8]) -> Result<(u64, bool), HttpError> {
         match self {
             Self::Chunked(chunked) => Ok(chunked.take(bytes)?),
@@ -52,19 +52,19 @@ impl Body {
     }
 }
 
-/// What some bytes of a response told.
+/// What some bytes of a response contained.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// The header is complete: status and `Location`.
+    /// The status and `Location` of a header that is now complete.
     pub(super) head: Option<(u16, Option<String>)>,
-    /// Body bytes that came.
+    /// Number of body bytes.
     pub(super) body: u64,
-    /// The response is complete; whether another request may follow.
+    /// `Some` if the response is complete; whether the connection can carry another request.
     pub(super) end: Option<bool>,
 }
 
 impl Progress {
-    /// Whether it tells anything.
+    /// Whether the bytes contained anything.
     pub(super) fn is_news(&self) -> bool {
         self.head.is_some() || self.body > 0 || self.end.is_some()
     }

@@ -1,8 +1,8 @@
 //! HTTP/2 (RFC 9113) of the built-in client: several exchanges on one connection.
 //!
-//! The driver's epoll loop says when to go on, so no waker is ever woken. Flow control holds nothing up: both
-//! windows are the largest there are. The server's header compression has no memory (a table of no bytes) and
-//! padding is never put into the client's, so that every header is as long as it is alone.
+//! The driver's epoll loop polls the connection, so wakers do nothing. Flow control never blocks: both windows have
+//! the largest size. The server's header compression has a table of 0 bytes, and no padding enters the client's. So
+//! the size of a header does not depend on those before it.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -49,8 +49,8 @@ enum Response {
 }
 
 impl Http2 {
-    /// Begins, once `session` has negotiated it or with its early data: what there is to say is said with the first
-    /// request.
+    /// Begins HTTP/2, after `session` has negotiated it or in its early data. The connection preface is sent with
+    /// the first request.
     pub(super) fn new(session: Session, stream: TcpStream) -> Result<Self, Failure> {
         let mut builder = Builder::new();
         builder
@@ -76,17 +76,17 @@ impl Http2 {
         }
     }
 
-    /// What this end tells of its TLS.
+    /// What this end reports of its TLS.
     pub(super) fn secured(&self) -> Option<Secured> {
         self.session.borrow().secured()
     }
 
-    /// What is asked for from now on waits for TLS's handshake.
+    /// Requests from now on wait for the TLS handshake.
     pub(super) fn defer(&mut self) {
         self.session.borrow_mut().defer();
     }
 
-    /// Asks for `resource`, number `index` of its page, and says its priority; [`Self::advance`] sends it.
+    /// Requests `resource`, number `index` of its page, with its priority. [`Self::advance`] sends the request.
     pub(super) fn ask(
         &mut self,
         index: usize,
@@ -102,10 +102,10 @@ impl Http2 {
         Ok(())
     }
 
-    /// Writes and reads what the socket takes and has; what came, by resource.
+    /// Writes and reads as much as the socket allows. Returns what came, by resource.
     ///
     /// # Errors
-    /// [`Failure`]: the connection is gone, or one of its streams is.
+    /// [`Failure`]: the connection is closed, or one of its streams is.
     pub(super) fn advance(&mut self) -> Result<Vec<(usize, Progress)>, Failure> {
         let context = &mut Context::from_waker(Waker::noop());
         if let Poll::Ready(outcome) = Pin::new(&mut self.connection).poll(context) {
@@ -152,7 +152,7 @@ impl Response {
     }
 }
 
-/// The request of `resource` with as much padding as over HTTP/1.1.
+/// The request for `resource`, with as much padding as over HTTP/1.1.
 fn request(resource: &Resource, priority: Option<Priority>) -> Result<Request<()>, Failure> {
     let mut request = Request::builder()
         .method(resource.method.as_str())
@@ -172,7 +172,7 @@ fn request(resource: &Resource, priority: Option<Priority>) -> Result<Request<()
     Ok(request.body(())?)
 }
 
-/// A socket with TLS on top of it.
+/// A socket with TLS on top.
 struct Wire {
     session: Rc<RefCell<Session>>,
     stream: TcpStream,

@@ -43,8 +43,8 @@ enum Failure {
 }
 
 impl Failure {
-    /// The same as the laboratory's, where this machine, not the page or the path, is why: it had no descriptor or
-    /// memory left.
+    /// The failure as a laboratory's error, if the cause is this machine and not the page or the path: it had no
+    /// descriptor or memory left.
     fn of_the_lab(&self) -> Option<LabError> {
         let Self::Socket(error) = self else { return None };
         match error.raw_os_error() {

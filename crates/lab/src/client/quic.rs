@@ -1,4 +1,4 @@
-//! One connection of QUIC of the built-in client, on a UDP socket.
+//! One QUIC connection of the built-in client, on a UDP socket.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -21,7 +21,7 @@ use crate::ledger::ConnectionKey;
 use crate::net::{Transport, receive_datagram, receive_ecn, send_datagram};
 use crate::{LabError, clock};
 
-/// What all connections of QUIC of a load have in common; they resume each other's sessions.
+/// What all QUIC connections of a load share. They resume each other's sessions.
 #[derive(Clone)]
 pub struct QuicConfig {
     endpoint: Arc<EndpointConfig>,
@@ -33,7 +33,7 @@ pub struct QuicConfig {
 }
 
 impl QuicConfig {
-    /// For a load, whose servers `roots` vouch for.
+    /// The configuration for a load whose servers have certificates by `roots`.
     ///
     /// # Errors
     /// [`LabError`] when the library has no TLS to speak, or QUIC has no such congestion control.
@@ -62,7 +62,7 @@ impl QuicConfig {
         })
     }
 
-    /// The same client when its sessions have expired.
+    /// The same client at a time when its sessions have expired.
     ///
     /// # Errors
     /// As of [`Self::new`].
@@ -85,7 +85,7 @@ impl QuicConfig {
     }
 }
 
-/// An endpoint as quinn has it, but for the bit that tells QUIC from other protocols, which stays as it is.
+/// The endpoint defaults of quinn, except that the QUIC bit is not greased: it always identifies QUIC.
 pub fn endpoint() -> EndpointConfig {
     let mut config = EndpointConfig::default();
     config.grease_quic_bit(false);
@@ -103,7 +103,7 @@ pub(super) struct Quic {
 }
 
 impl Quic {
-    /// Begins number `conn` of the load, with `host` at `server`.
+    /// Opens connection number `conn` of the load, to `host` at `server`.
     pub(super) fn open(config: &QuicConfig, conn: u32, server: SocketAddr, host: &str) -> io::Result<Self> {
         let socket = unbound_socket(server)?;
         socket.connect(server)?;
@@ -118,17 +118,17 @@ impl Quic {
         })
     }
 
-    /// Whether it waits for a request, to send it with its first datagram.
+    /// Whether it holds its first datagram back for a request.
     pub(super) fn awaits_request(&self) -> bool {
         self.client.awaits_request()
     }
 
-    /// Asks for `request`, whose header fields are in `block`.
+    /// Sends `request`, whose header fields are in `block`.
     pub(super) fn ask(&mut self, request: usize, block: bytes::Bytes, is_safe: bool) {
         self.client.ask(request, block, is_safe);
     }
 
-    /// Reads all that is there.
+    /// Reads all datagrams that have come.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         loop {
             match receive_datagram(&self.socket, buffer) {
@@ -143,7 +143,7 @@ impl Quic {
         }
     }
 
-    /// Sends all that there is to send.
+    /// Sends all datagrams that are ready.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.awaits_request() {
             return Ok(());
@@ -152,7 +152,7 @@ impl Quic {
             let ecn = if self.uses_ecn { ecn } else { Ecn::NotCapable };
             match send_datagram(&self.socket, &self.datagram, self.server.is_ipv6(), None, ecn) {
                 Ok(()) => {}
-                // A full socket buffer is a full queue: what it does not take is lost.
+                // A full socket buffer drops what it does not accept, like any full queue.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
@@ -168,30 +168,30 @@ impl Quic {
         self.client.next_timeout()
     }
 
-    /// Does what is due.
+    /// Handles the timeouts that are due.
     pub(super) fn handle_timeout(&mut self) {
         self.client.handle_timeout(clock::now());
     }
 
-    /// What it has to tell.
+    /// The next event.
     pub(super) fn poll(&mut self) -> Option<ClientEvent> {
         self.client.poll()
     }
 
-    /// Closes it.
+    /// Closes the connection.
     pub(super) fn close(&mut self) {
         self.client.close(clock::now());
-        // The load has ended: whether the server hears of it does not matter.
+        // The load has ended, so it does not matter whether the server gets the close.
         let _ = self.flush();
     }
 
-    /// How the ledger calls this connection.
+    /// The ledger's key of this connection.
     pub(super) fn key(&self) -> Option<ConnectionKey> {
         let port = self.socket.local_addr().ok()?.port();
         Some((port, self.server.ip(), self.server.port()))
     }
 
-    /// What this end tells.
+    /// What this end reports.
     pub(super) fn told(&self) -> promise::Client {
         self.client.told()
     }
@@ -203,7 +203,7 @@ impl AsFd for Quic {
     }
 }
 
-/// A UDP socket to speak to `server` with, at any port.
+/// A UDP socket for `server`, at any local port.
 ///
 /// # Errors
 /// The kernel's.
@@ -214,7 +214,7 @@ pub fn unbound_socket(server: SocketAddr) -> io::Result<UdpSocket> {
     }
 }
 
-/// Visits a server until it has given its sessions.
+/// Connects to a server until the client has received its sessions.
 ///
 /// # Errors
 /// [`LabError`] naming the server.

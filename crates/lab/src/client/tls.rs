@@ -1,4 +1,4 @@
-//! TLS of the built-in client: what is written to the socket, and what is read out of it.
+//! TLS of the built-in client, between the requests and the socket.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,20 +18,20 @@ use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore, Supporte
 use super::connection::{reset_when_closed, went_out};
 use crate::{LabError, witness};
 
-/// Versions of HTTP as TLS names them (RFC 7301, section 6).
+/// HTTP versions in ALPN (RFC 7301, section 6).
 const HTTP1: &[u8] = b"http/1.1";
 const HTTP2: &[u8] = b"h2";
 const HTTP3: &[u8] = b"h3";
 
-/// What the connections of a load speak TLS with.
+/// The TLS configuration of a load's connections.
 #[derive(Debug, Clone)]
 pub struct Tls {
     by_host: HashMap<String, Arc<ClientConfig>>,
 }
 
 impl Tls {
-    /// For `hosts`, each with what is offered to it. Connections with the same offer have all in common; those to one
-    /// host resume each other's sessions, as a browser's do.
+    /// The configuration for `hosts`, each with its offer. Connections with the same offer share one configuration.
+    /// Connections to one host resume each other's sessions, as a browser's do.
     ///
     /// # Errors
     /// [`LabError`] when the library has no version of TLS to speak.
@@ -55,12 +55,12 @@ impl Tls {
         Ok(Self { by_host })
     }
 
-    /// What `host` is spoken to with.
+    /// The configuration for `host`.
     pub fn of(&self, host: &str) -> Option<Arc<ClientConfig>> {
         self.by_host.get(host).cloned()
     }
 
-    /// The same client when its sessions have expired.
+    /// The same client at a time when its sessions have expired.
     #[must_use]
     pub fn later(&self) -> Self {
         let aged = self.by_host.iter().map(|(host, config)| {
@@ -73,7 +73,7 @@ impl Tls {
     }
 }
 
-/// What connections speak TLS with; they resume each other's sessions.
+/// A configuration whose connections resume each other's sessions.
 ///
 /// # Errors
 /// [`LabError`] when the library has no version of TLS to speak.
@@ -120,14 +120,14 @@ fn configured(
     Ok(config)
 }
 
-/// The same client when its sessions have expired.
+/// The same client at a time when its sessions have expired.
 pub(super) fn later(config: &ClientConfig) -> ClientConfig {
     let mut config = config.clone();
     config.time_provider = Arc::new(Later);
     config
 }
 
-/// A clock that is ahead by more than a session lasts (RFC 8446, section 4.6.1: seven days).
+/// A clock that is ahead by more than the lifetime of a session (RFC 8446, section 4.6.1: seven days).
 #[derive(Debug)]
 struct Later;
 
@@ -140,17 +140,18 @@ impl TimeProvider for Later {
     }
 }
 
-/// Sessions of TLS 1.3 that a client keeps of a server, as rustls has it.
+/// TLS 1.3 sessions that a client keeps per server; the default of rustls.
 const SESSIONS: u32 = 8;
-/// Servers whose sessions are kept: more than any page has.
+/// Largest number of servers whose sessions are kept; more than any page has.
 const HOSTS: usize = 4_096;
-/// How many of them a server gives at once, as rustls has it.
+/// Tickets that a server sends at once; the default of rustls.
 pub(super) const GIVEN: u32 = 2;
-/// How long a server may take to answer; there is no delay yet.
+/// How long a server may take to answer. There is no path delay yet.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Visits a server, so often that the client has as many sessions as it keeps. All visits begin before the first of
-/// them is over: none uses up the session of another. They end with a reset, so that nothing of them is left on the wire.
+/// Connects to a server until the client has as many sessions as it keeps. All connections begin before the first
+/// ends, so that none uses up the session of another. They end with a reset, so that no packet of them is left on
+/// the wire.
 ///
 /// # Errors
 /// [`LabError`] naming the server.
@@ -176,50 +177,50 @@ fn visit(mut session: Session, server: SocketAddr) -> io::Result<()> {
     reset_when_closed(&stream)
 }
 
-/// How far a connection's TLS is.
+/// The state of a connection's TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Data may go with the `ClientHello`.
+    /// Data may be sent with the `ClientHello`.
     Early,
     /// Data waits for the handshake.
     Waiting,
-    /// The handshake's end has been told.
+    /// The handshake is done, and the caller knows.
     Ready,
 }
 
-/// The TLS side of one connection.
+/// The TLS state of one connection.
 #[derive(Debug)]
 pub(super) struct Session {
     tls: ClientConnection,
     phase: Phase,
-    /// The handshake takes data with its first message.
+    /// Whether the handshake accepts early data.
     offers_early_data: bool,
-    /// HTTP/2 was spoken where the session to be resumed comes from, and has to be again.
+    /// Whether the session to be resumed used HTTP/2, so that early data must use it too.
     resumes_http2: bool,
-    /// What went with it: sent again if the server rejects that.
+    /// The early data. It is sent again if the server rejects it.
     early: Vec<u8>,
-    /// What waits for the handshake, behind that.
+    /// Data that waits for the handshake, to be sent after `early`.
     late: Vec<u8>,
 }
 
-/// What came of reading once.
+/// The result of one read.
 pub(super) enum Incoming {
-    /// Nothing there.
+    /// Nothing came.
     Nothing,
-    /// The handshake is done: the connection can carry requests.
+    /// The handshake is done, so the connection can carry requests.
     Ready,
-    /// So many bytes of the response; 0 is its proper end.
+    /// This many bytes of the response; 0 is its proper end.
     Bytes(usize),
 }
 
 impl Session {
-    /// Begins one with `host`: the `ClientHello` waits to be written.
+    /// A new session with `host`. The `ClientHello` waits to be written.
     pub(super) fn new(config: Arc<ClientConfig>, host: &str) -> io::Result<Self> {
         let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(bare).map_err(io::Error::other)?;
         let offers_http2 = config.alpn_protocols.iter().any(|protocol| protocol == HTTP2);
         let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
-        // A request is handed over whole: it is here anyway.
+        // A request is passed in one piece, so there is no need to limit the buffer.
         tls.set_buffer_limit(None);
         let offers_early_data = tls.early_data().is_some();
         Ok(Self {
@@ -232,12 +233,12 @@ impl Session {
         })
     }
 
-    /// Whether it takes a request before its handshake has begun.
+    /// Whether it accepts a request before its handshake has begun.
     pub(super) fn offers_early_data(&self) -> bool {
         self.offers_early_data
     }
 
-    /// What this end tells of it, once the handshake is done.
+    /// What this end reports of its TLS, once the handshake is done.
     pub(super) fn secured(&self) -> Option<Secured> {
         if self.tls.is_handshaking() {
             return None;
@@ -254,7 +255,7 @@ impl Session {
         })
     }
 
-    /// Whether both have agreed on HTTP/2, or must where they speak early.
+    /// Whether both ends have agreed on HTTP/2, or early data must use it.
     pub(super) fn speaks_http2(&self) -> bool {
         if self.tls.is_handshaking() {
             self.resumes_http2
@@ -263,15 +264,15 @@ impl Session {
         }
     }
 
-    /// What is taken from now on waits for the handshake.
+    /// Data from now on waits for the handshake.
     pub(super) fn defer(&mut self) {
         if self.phase == Phase::Early {
             self.phase = Phase::Waiting;
         }
     }
 
-    /// Takes bytes to be encrypted; `false` when they have to wait for the handshake. They go with the `ClientHello` if
-    /// that takes them all, and nothing before them waits.
+    /// Accepts bytes to be encrypted; `false` if they must wait for the handshake. They become early data if all of
+    /// them fit, and no earlier bytes wait.
     pub(super) fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
         if self.phase == Phase::Ready {
             self.tls.writer().write_all(bytes)?;
@@ -290,7 +291,7 @@ impl Session {
         Ok(false)
     }
 
-    /// Whether its handshake has just been done: what waited for that can be written.
+    /// Whether the handshake has just ended, so that the data waiting for it can be written.
     fn becomes_ready(&mut self) -> io::Result<bool> {
         if self.phase == Phase::Ready || self.tls.is_handshaking() {
             return Ok(false);
@@ -303,13 +304,13 @@ impl Session {
         Ok(true)
     }
 
-    /// Whether something waits to be written.
+    /// Whether anything is left to write.
     pub(super) fn has_unsent(&self) -> bool {
         self.tls.wants_write()
     }
 
-    /// Writes what waits to be written; `true` when nothing is left. The first write is the `ClientHello`, which Fast Open
-    /// puts into the SYN: one write, so that as much of it goes there as there is room for.
+    /// Writes what is left; `true` if nothing remains. The first write is the `ClientHello`, which Fast Open puts
+    /// into the SYN. It is a single write, so that the SYN carries as much of it as it has room for.
     pub(super) fn flush(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
         while self.has_unsent() {
             if !went_out(self.tls.write_tls(stream))? {
@@ -319,7 +320,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Reads on until there is something to tell.
+    /// Reads until there is an event.
     pub(super) fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<Incoming> {
         loop {
             match self.tls.reader().read(buffer) {
@@ -333,7 +334,7 @@ impl Session {
                 Err(error) => return Err(error),
             }
             let processed = self.tls.process_new_packets();
-            // The end of the handshake, or an alert that tells the server why not.
+            // The end of the handshake, or an alert that tells the server why it failed.
             let written = self.flush(stream);
             processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, format!("TLS: {error}")))?;
             written?;

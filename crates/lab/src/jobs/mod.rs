@@ -1,4 +1,4 @@
-//! What a lab can be asked to do, one job per process. The rest of the crate knows none of them.
+//! The jobs of a lab, one per process. The rest of the crate knows none of them.
 
 pub mod calibrate;
 pub mod check;

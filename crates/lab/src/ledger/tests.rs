@@ -13,7 +13,7 @@ const CLIENT_ISN: u32 = u32::MAX - 10;
 const SERVER_ISN: u32 = u32::MAX - 2;
 const HEADERS: u32 = 52;
 
-/// One wire with one connection on it. Every segment arrives at once, at a later moment than the one before.
+/// A wire with one connection. Every segment arrives at once, and later than the one before.
 #[derive(Default)]
 struct Wire {
     ledger: Ledger,

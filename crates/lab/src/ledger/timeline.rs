@@ -1,6 +1,6 @@
-//! When the bytes of a stream passed: what a foreign client's requests are timed by.
+//! When the bytes of a stream crossed the relay. The lab times the requests of browsers and other programs by it.
 
-/// Stretches of one direction's stream, as segments brought them. Offsets count from the first byte of data.
+/// Byte ranges of one direction's stream, one per segment. Offsets count from the first byte of data.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timeline(Vec<Stretch>);
 
@@ -11,7 +11,7 @@ struct Stretch {
     end: u32,
 }
 
-/// Moments at which the unbroken beginning of a stream grew: when, monotonic ns, and to how many bytes.
+/// Times at which the stream grew without a gap: monotonic ns, and the bytes received by then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress(Vec<(u64, u64)>);
 
@@ -27,9 +27,9 @@ impl Timeline {
         }
     }
 
-    /// What a reader of the stream saw: bytes behind a gap come with those that fill it.
+    /// The growth that a reader of the stream saw. Bytes behind a gap count when the gap is filled.
     ///
-    /// A stream of more than 4 GiB, where sequence numbers repeat, is followed no further.
+    /// Stops after 4 GiB, where sequence numbers repeat.
     pub fn progress(&self) -> Progress {
         let mut progress = Vec::new();
         let mut waiting: Vec<Stretch> = Vec::new();
@@ -53,13 +53,13 @@ impl Timeline {
 }
 
 impl Progress {
-    /// When the first `bytes` bytes had all passed; `None` if they have not.
+    /// When the first `bytes` bytes had all crossed; `None` if they have not.
     pub fn reached(&self, bytes: u64) -> Option<u64> {
         let index = self.0.partition_point(|(_, whole)| *whole < bytes);
         self.0.get(index).map(|(at, _)| *at)
     }
 
-    /// When the last byte passed; `None` if none did.
+    /// When the last byte crossed; `None` if none did.
     pub fn last(&self) -> Option<u64> {
         self.0.last().map(|(at, _)| *at)
     }

@@ -1,9 +1,9 @@
-//! What a program in the lab can reach apart from the lab's network.
+//! What a program in the lab can reach besides the lab's network.
 //!
-//! Two kinds of program run here. A *client* loads pages that others wrote (a browser, wget2, curl): it sees a file
-//! system made for it, and no environment, terminal or rights of the user's. A *program* of the user's own
-//! ([`crate::jobs::exec`]) keeps the file system and the terminal; only the ways are cut by which a process outside could
-//! be asked to act for it.
+//! Two kinds of program run here. A *client* loads pages that others wrote (a browser, wget2, curl). It sees a file
+//! system made for it, and none of the user's environment, terminal or rights. A *program* of the user's own
+//! ([`crate::jobs::exec`]) keeps the file system and the terminal. The lab only covers the ways to ask a process
+//! outside to act for it.
 //!
 //! What this module does not do: limit memory, processor time or the number of processes, or filter system calls
 //! other than the two that type into a terminal. Chromium filters those of its own processes.
@@ -23,24 +23,24 @@ use super::filesystem::{cover_sockets, show_only};
 use super::rights;
 use crate::LabError;
 
-/// What surrounds a program.
+/// How a program is contained.
 #[derive(Debug, Clone)]
 pub enum Containment {
-    /// Nothing but the lab: a server that the user names runs as the lab's own process does.
+    /// Only the lab's namespaces: a server that the user names runs like the lab's own process.
     None,
-    /// A client of the lab's. It reads the system's programs and libraries, and these files and folders.
+    /// A client of the lab. It can read the system's programs and libraries, and these files and folders.
     Client(Vec<PathBuf>),
-    /// A program of the user's. These sockets of the host's are covered; see [`host_sockets`].
+    /// A program of the user. The lab covers these sockets of the host; see [`host_sockets`].
     Program(Vec<PathBuf>),
 }
 
-/// Variables that a client gets from the caller; `LC_` and `FIRSTFLIGHT_` begin others.
+/// Variables that a client gets from the caller, besides those that begin with `LC_` or `FIRSTFLIGHT_`.
 const HANDED_ON: [&str; 5] = ["PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH"];
 
-/// A client's home, which it finds empty.
+/// A client's home folder, empty at first.
 const HOME: &str = "/tmp";
 
-/// Variables that lead to a process outside: proxies, buses, agents, displays.
+/// Variables that name a process outside: proxies, buses, agents, displays.
 const LEADING_OUT: [&str; 24] = [
     "http_proxy",
     "https_proxy",
@@ -68,9 +68,9 @@ const LEADING_OUT: [&str; 24] = [
     "STY",
 ];
 
-/// The sockets that have a path in the network namespace of the calling thread, the host's (`unix(7)`).
+/// The sockets with a path in the network namespace of the calling thread, the host's (`unix(7)`).
 ///
-/// One that is opened later, or in another network namespace, is not among them.
+/// A socket that is opened later, or in another network namespace, is not among them.
 pub fn host_sockets() -> Vec<PathBuf> {
     let table = fs::read("/proc/self/net/unix").unwrap_or_default();
     let lines = table.split(|byte| *byte == b'\n').skip(1);
@@ -82,7 +82,7 @@ pub fn host_sockets() -> Vec<PathBuf> {
 }
 
 impl Containment {
-    /// Leaves of the caller's environment what the program may have.
+    /// Sets the environment of the program: the caller's, without the variables that it may not have.
     pub fn environment(&self, command: &mut Command) {
         match self {
             Self::None => {}
@@ -104,15 +104,16 @@ impl Containment {
         }
     }
 
-    /// Starts a program in it.
+    /// Starts a program in this containment.
     ///
     /// # Errors
-    /// [`LabError`] when it cannot be had; within it, the kernel's error when the program cannot be started.
+    /// [`LabError`] when the containment cannot be set up; within it, the kernel's error when the program cannot be
+    /// started.
     pub fn spawn(&self, command: &mut Command) -> Result<io::Result<Child>, LabError> {
         if matches!(self, Self::None) {
             return Ok(command.spawn());
         }
-        // A mount namespace belongs to a thread, and to what that starts.
+        // A mount namespace belongs to a thread and to the processes that it starts.
         let started = thread::scope(|scope| {
             let aside = scope.spawn(|| {
                 self.contain(command)?;
@@ -123,7 +124,7 @@ impl Containment {
         started.map_err(|_| LabError::bug("the thread that starts programs died"))?
     }
 
-    /// Gives the calling thread mounts and System V IPC of its own, cut down, and has the child give up its rights
+    /// Gives the calling thread its own mounts and System V IPC, restricted, and makes the child give up its rights
     /// before it becomes the program.
     fn contain(&self, command: &mut Command) -> Result<(), LabError> {
         unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC)

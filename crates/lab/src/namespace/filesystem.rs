@@ -1,6 +1,6 @@
 //! The file system that a contained program sees.
 //!
-//! A client's holds what it needs and nothing of the user's; a user's own program keeps the host's, but for what
+//! A client's holds what it needs and nothing of the user's. A user's own program keeps the host's, except for what
 //! leads to processes outside. Both belong to the mount namespace of the calling thread.
 
 use std::env;
@@ -19,14 +19,14 @@ use nix::unistd::{chdir, pivot_root};
 
 use super::sandbox::SCRATCH;
 
-/// Where the new root is put together, and where the old one lies meanwhile.
+/// Where the new root is built, and where the old one is mounted meanwhile.
 const STAGE: &str = "/tmp";
 const OUTSIDE: &str = "/.outside";
-/// What every client may read: programs, libraries, settings of the system.
+/// What every client may read: programs, libraries, and settings of the system.
 const SYSTEM: [&str; 12] = [
     "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt", "/nix", "/gnu", "/snap",
 ];
-/// The same, in places where other things lie too. The names' files may be links to somewhere else.
+/// More of the same, from folders that also hold other things. Files for name resolution may be links to elsewhere.
 const SYSTEM_FILES: [&str; 5] = [
     "/etc/hosts",
     "/etc/resolv.conf",
@@ -34,17 +34,18 @@ const SYSTEM_FILES: [&str; 5] = [
     "/sys/devices/system",
     "/var/cache/fontconfig",
 ];
-/// What a client finds empty and may write to, with its options. It ends with the client.
+/// Folders that are empty for a client at first and that it may write to, with their mount options. They end with
+/// it.
 const EMPTY: [(&str, &str); 3] = [
     ("/run", "size=1m,mode=755"),
     ("/tmp", "size=256m,mode=1777"),
     ("/var/tmp", "size=16m,mode=1777"),
 ];
-/// As the kernel counts them (`path_resolution(7)`).
+/// The kernel's limit on symbolic links (`path_resolution(7)`).
 const MOST_LINKS: u8 = 40;
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
-/// What a program of the user's keeps of `/run`: NixOS has its programs there, desktops the user's disks.
+/// What a user's program keeps of `/run`: NixOS has its programs there, and desktops mount the user's disks there.
 const KEPT_OF_RUN: [&str; 4] = [
     "/run/current-system",
     "/run/booted-system",
@@ -54,7 +55,7 @@ const KEPT_OF_RUN: [&str; 4] = [
 /// Folders of sockets, which processes in other network namespaces may have opened.
 const SOCKET_FOLDERS: [&str; 2] = ["/tmp/.X11-unix", "/tmp/.ICE-unix"];
 
-/// Puts a root together that has only what a client may read, and makes it the calling thread's.
+/// Builds a root that has only what a client may read, and makes it the calling thread's root.
 pub(super) fn show_only(reads: &[PathBuf]) -> io::Result<()> {
     umask(Mode::from_bits_truncate(0o022));
     let home = env::var_os("HOME").map(PathBuf::from);
@@ -63,7 +64,7 @@ pub(super) fn show_only(reads: &[PathBuf]) -> io::Result<()> {
         .map(PathBuf::from)
         .chain(reads.iter().cloned())
         .collect();
-    // A folder before what is in it.
+    // A folder is bound before what is in it.
     reads.sort_by_cached_key(|path| path.canonicalize().map_or(0, |found| found.as_os_str().len()));
 
     mount_tmpfs(Path::new(STAGE), "size=4m,mode=755")?;
@@ -78,7 +79,7 @@ pub(super) fn show_only(reads: &[PathBuf]) -> io::Result<()> {
         make_folder(Path::new(folder))?;
         mount_tmpfs(Path::new(folder), options)?;
     }
-    // The system's folders may hold it.
+    // A system folder may contain it.
     let is_elsewhere = |home: &PathBuf| {
         let lies_in = |folder| home.starts_with(folder);
         home.is_absolute()
@@ -105,7 +106,7 @@ pub(super) fn show_only(reads: &[PathBuf]) -> io::Result<()> {
     set_attributes(Path::new("/"), libc::MOUNT_ATTR_RDONLY, 0)
 }
 
-/// Shows a file or folder of the host's by the name it is given, with every link on the way.
+/// Shows a file or folder of the host's under the given name, with every link on the way.
 fn reveal(path: &Path, links_left: u8) -> io::Result<()> {
     let mut at = PathBuf::from("/");
     let mut parts = path.components();
@@ -130,7 +131,7 @@ fn reveal(path: &Path, links_left: u8) -> io::Result<()> {
     if at.exists() { Ok(()) } else { show(&at) }
 }
 
-/// Shows a file or folder of the host's at its own place, to be read.
+/// Shows a file or folder of the host's at its own place, read-only.
 fn show(path: &Path) -> io::Result<()> {
     let outside = outside(path);
     let kind = match outside.symlink_metadata() {
@@ -152,7 +153,7 @@ fn show(path: &Path) -> io::Result<()> {
     set_attributes(path, attributes, libc::AT_RECURSIVE)
 }
 
-/// Devices that lead nowhere, and the lab's shared memory.
+/// Shows harmless devices, and the lab's shared memory.
 fn show_devices() -> io::Result<()> {
     make_folder(Path::new("/dev"))?;
     for device in DEVICES {
@@ -166,7 +167,7 @@ fn show_devices() -> io::Result<()> {
     bind(&outside(scratch), scratch, MsFlags::empty())
 }
 
-/// Shows `source` at `target`, which exists: with the mounts below it if `recursion` is `MS_REC`, without if empty.
+/// Binds `source` to the existing `target`: with the mounts below it if `recursion` is `MS_REC`, without if empty.
 fn bind(source: &Path, target: &Path, recursion: MsFlags) -> io::Result<()> {
     let flags = MsFlags::MS_BIND | recursion;
     mount(Some(source), target, None::<&str>, flags, None::<&str>)?;
@@ -217,7 +218,7 @@ fn set_attributes(path: &Path, attributes: u64, flags: libc::c_int) -> io::Resul
     }
 }
 
-/// Covers what leads to processes of the host's: `/run`, the folders of displays, and the sockets that have a path.
+/// Covers what leads to the host's processes: `/run`, the folders of displays, and the sockets that have a path.
 pub(super) fn cover_sockets(sockets: &[PathBuf]) -> io::Result<()> {
     if Path::new("/dev/mqueue").is_dir() {
         mount(
@@ -257,7 +258,7 @@ pub(super) fn cover_sockets(sockets: &[PathBuf]) -> io::Result<()> {
         }
     }
     for socket in sockets {
-        // What this user may not look at cannot be connected to either.
+        // A socket that this user may not stat cannot be connected to either.
         if socket
             .symlink_metadata()
             .is_ok_and(|found| found.file_type().is_socket())

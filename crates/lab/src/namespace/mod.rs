@@ -1,7 +1,7 @@
-//! The kernel's namespaces: what separates the lab from the host, and what runs in the lab from the rest of it.
+//! The kernel's namespaces. They separate the lab from the host, and programs in the lab from the rest of the lab.
 //!
-//! [`enter`] makes the lab's own (user, network, mount, PID), [`in_new_network`] a second network for the servers,
-//! and [`Containment`] is what a program gets beyond both.
+//! [`enter`] makes the lab's own (user, network, mount, PID), and [`in_new_network`] a second network for the
+//! servers. [`Containment`] is what restricts a program further.
 
 mod containment;
 mod filesystem;
@@ -19,13 +19,13 @@ pub use containment::{Containment, host_sockets};
 pub use rights::try_browser_sandbox;
 pub use sandbox::{NOBODY, Side, enter, mount_proc, mount_scratch};
 
-/// Starts a thread in a network namespace of its own. There `set_up` is done first: half of what it makes goes to
-/// the caller, with the other half the thread goes on.
+/// Starts a thread in a network namespace of its own. The thread first calls `set_up`: one half of the result goes
+/// to the caller, the thread continues with the other.
 ///
-/// The namespace lives as long as the thread, a socket or a device in it.
+/// The namespace lives as long as the thread, or a socket or device in it.
 ///
 /// # Errors
-/// [`LabError`] when the namespace or the thread cannot be had; what `set_up` says.
+/// [`LabError`] when the namespace or the thread cannot be created, or from `set_up`.
 pub fn in_new_network<Given: Send + 'static, Kept>(
     name: &str,
     set_up: impl FnOnce() -> Result<(Given, Kept), LabError> + Send + 'static,
@@ -37,7 +37,7 @@ pub fn in_new_network<Given: Send + 'static, Kept>(
             .map_err(|errno| LabError::system("making a network namespace", errno))
             .and_then(|()| set_up());
         match made {
-            // The receiver waits for this one answer.
+            // The receiver waits for this single answer.
             Ok((given, kept)) => {
                 let _ = answer.send(Ok(given));
                 go_on(kept);

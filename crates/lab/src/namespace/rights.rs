@@ -1,4 +1,4 @@
-//! The rights that a contained program gives up before it runs, for good.
+//! The rights that a contained program gives up for good before it runs.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ use nix::unistd::geteuid;
 use super::sandbox::{self, NOBODY};
 use crate::LabError;
 
-/// Has a client give up everything but what it takes to run: session, keys, groups, user and capabilities.
+/// Makes a client give up all that it does not need: session, keys, groups, user and capabilities.
 ///
 /// # Errors
 /// [`LabError`] when it would run as root.
@@ -23,15 +23,14 @@ pub(super) fn give_up_all(command: &mut Command) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Has a user's program give up what could uncover what was covered, and typing into terminals.
+/// Makes a user's program give up the rights to uncover what was covered, and to type into terminals.
 pub(super) fn give_up_mounting(command: &mut Command) {
     let filter = terminal_filter();
     // SAFETY: it makes system calls and touches nothing else; the filter was allocated before.
     unsafe { command.pre_exec(move || leave_mounting(&filter)) };
 }
 
-/// Whether a client could make the namespaces that Chromium's sandbox is built of: tried by a child with the rights
-/// of a client.
+/// Whether a client can make the namespaces that Chromium's sandbox needs. A child with a client's rights tries it.
 ///
 /// # Errors
 /// [`LabError`] when there is no client, or no child, to try it with.
@@ -57,12 +56,12 @@ pub fn try_browser_sandbox() -> Result<bool, LabError> {
     }
 }
 
-/// Who a client is.
+/// The user and group of a client.
 #[derive(Debug, Clone, Copy)]
 enum Ids {
-    /// The caller, who is not root.
+    /// The caller's, who is not root.
     Caller,
-    /// A user of the lab's that has nothing on the host.
+    /// A user of the lab's that owns nothing on the host.
     Nobody,
 }
 
@@ -78,13 +77,13 @@ impl Ids {
     }
 }
 
-/// Leaves session, keys, groups, user and capabilities, for good. Called between `fork` and `exec`.
+/// Gives up session, keys, groups, user and capabilities for good. Called between `fork` and `exec`.
 fn leave_rights(ids: Ids) -> io::Result<()> {
     const KEYCTL_JOIN_SESSION_KEYRING: libc::c_long = 1;
     // SAFETY: these calls take numbers and null pointers.
     unsafe {
         check(libc::setsid())?;
-        // A kernel without keys has none to hide.
+        // A kernel without keyrings has none to hide.
         libc::syscall(
             libc::SYS_keyctl,
             KEYCTL_JOIN_SESSION_KEYRING,
@@ -98,7 +97,7 @@ fn leave_rights(ids: Ids) -> io::Result<()> {
             0,
         ))?;
         for capability in 0..64 {
-            // The kernel knows fewer; the first that it does not know ends them.
+            // The first capability that the kernel does not know ends the list.
             if libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) < 0 {
                 break;
             }
@@ -118,11 +117,11 @@ fn leave_rights(ids: Ids) -> io::Result<()> {
 /// `linux/capability.h`.
 const LINUX_CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 
-/// Capabilities by which root's program could take the covers away, or look at the lab's own process
+/// Capabilities with which root's program could remove the covers, or examine the lab's own process
 /// (`linux/capability.h`): `SYS_MODULE`, `SYS_RAWIO`, `SYS_PTRACE`, `SYS_ADMIN`, `SYS_BOOT`.
 const UNCOVERING: [libc::c_int; 5] = [16, 17, 19, 21, 22];
 
-/// Leaves the right to change mounts, and typing into terminals. Called between `fork` and `exec`.
+/// Gives up the rights to change mounts and to type into terminals. Called between `fork` and `exec`.
 fn leave_mounting(filter: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: filter.len() as u16,
@@ -151,9 +150,9 @@ fn check(answer: libc::c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// `ioctl` in the ways that this processor knows to call it: architecture (`linux/audit.h`) and number.
+/// The ways to call `ioctl` on this processor: architecture (`linux/audit.h`) and call number.
 const IOCTLS: &[(u32, u32)] = if cfg!(target_arch = "x86_64") {
-    // The last is the number in the x32 way.
+    // The last is the call number of the x32 ABI.
     &[
         (0xC000_003E, 16),
         (0x4000_0003, 54),
@@ -165,13 +164,13 @@ const IOCTLS: &[(u32, u32)] = if cfg!(target_arch = "x86_64") {
     &[]
 };
 
-/// Refuses to put characters into a terminal's input (`TIOCSTI`, and `TIOCLINUX` of the console): a shell that reads
-/// them once the program has ended would run them outside.
+/// Refuses to put characters into a terminal's input (`TIOCSTI`, and `TIOCLINUX` of the console). A shell that
+/// reads them after the program has ended would run them outside the lab.
 fn terminal_filter() -> Vec<libc::sock_filter> {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    // Offsets in `struct seccomp_data`; of the request the kernel looks at the lower half.
+    // Offsets in `struct seccomp_data`. Of the request the kernel looks at the lower half.
     const NUMBER: u32 = 0;
     const ARCHITECTURE: u32 = 4;
     const REQUEST: u32 = if cfg!(target_endian = "little") { 24 } else { 28 };

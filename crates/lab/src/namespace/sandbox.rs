@@ -1,8 +1,8 @@
-//! Entering the laboratory: new user, network, mount and PID namespaces, root or not.
+//! Enters the laboratory: new user, network, mount and PID namespaces, as root or not.
 //!
-//! The calling process stays outside and waits. The process inside is the first of its PID namespace, so
-//! when it dies, however it dies, the kernel kills everything in the lab and takes the network away. It
-//! dies with the outer process (parent death signal) and when standard input closes (see [`crate::tether`]).
+//! The calling process stays outside and waits. The process inside is the first of its PID namespace. So when it
+//! dies, however it dies, the kernel kills everything in the lab and removes the network. It dies with the outer
+//! process (parent death signal), and when standard input closes (see [`crate::tether`]).
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -19,35 +19,35 @@ use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid, getpid, pipe, read, w
 use crate::LabError;
 use crate::scheduling;
 
-/// Where shared memory lives (`shm_overview(7)`).
+/// Where shared memory is mounted (`shm_overview(7)`).
 pub(super) const SCRATCH: &str = "/dev/shm";
-/// How much of it there is: a browser's profile, its shared memory, and a HAR fit in several times.
+/// The size of the shared memory: room for several browser profiles, their shared memory and HAR files.
 const SCRATCH_OPTIONS: &str = "mode=1777,size=1g,nr_inodes=200k";
 
 /// A user and a group that own nothing.
 pub const NOBODY: u32 = 65_534;
 
-/// Which side of the wall this process is on.
+/// Whether this process is inside or outside the lab.
 pub enum Side {
-    /// Inside the lab. Whether the thread runs under real-time priority, to be handed to the relay.
+    /// Inside the lab.
     Inside {
-        /// `true` when `SCHED_FIFO` could be had before the walls went up.
+        /// Whether the process took `SCHED_FIFO` before it entered, for the relay to inherit.
         realtime: bool,
     },
     /// Outside: the lab has ended, with this exit code.
     Outside(i32),
 }
 
-/// Builds the namespaces and splits into the two sides.
+/// Makes the namespaces, and splits into the process outside and the one inside.
 ///
-/// Who the lab is outside, it is inside. Root has a second user there, [`NOBODY`], for clients. Where root is the only
-/// user that can be had, as in some containers, a lab `for_clients` calls it by that name.
+/// The user keeps its identity inside the lab. Root has a second user there, [`NOBODY`], for clients. If root is
+/// the only user that the system allows, as in some containers, a lab `for_clients` maps root to [`NOBODY`].
 ///
 /// # Errors
 /// [`LabError`] when the kernel or the container's policy refuses a namespace.
 pub fn enter(for_clients: bool) -> Result<Side, LabError> {
     let (uid, gid) = (geteuid(), getegid());
-    // Real-time priority needs a capability of the host's user namespace: take it before leaving that.
+    // Real-time priority needs a capability of the host's user namespace, so take it before leaving that.
     let realtime = scheduling::become_realtime();
     let clerk = if uid.is_root() { Some(Clerk::hire()?) } else { None };
     let flags = CloneFlags::CLONE_NEWUSER
@@ -72,7 +72,7 @@ pub fn enter(for_clients: bool) -> Result<Side, LabError> {
         }
         ForkResult::Child => {
             prctl::set_pdeathsig(Signal::SIGKILL).map_err(|errno| LabError::system("prctl", errno))?;
-            // Nothing mounted in here may show outside.
+            // Mounts in the lab must not propagate outside.
             mount(
                 None::<&str>,
                 "/",
@@ -86,9 +86,9 @@ pub fn enter(for_clients: bool) -> Result<Side, LabError> {
     }
 }
 
-/// Shows the lab's own processes in `/proc`, so that programs inside find themselves there.
+/// Mounts a `/proc` with the lab's own processes, so that programs inside find themselves there.
 ///
-/// Where the container hides parts of `/proc` the kernel refuses (`fs/namespace.c`, `mnt_already_visible`).
+/// If the container hides parts of `/proc`, the kernel refuses (`fs/namespace.c`, `mnt_already_visible`).
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses.
@@ -97,7 +97,7 @@ pub fn mount_proc() -> Result<(), LabError> {
     mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>).map_err(LabError::MaskedProc)
 }
 
-/// Gives the lab shared memory of its own, in which clients keep what is to go when the lab goes, however that is.
+/// Gives the lab its own shared memory. What clients keep there goes away with the lab, however it ends.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses, on a system that has shared memory.
@@ -130,14 +130,14 @@ pub(super) fn maps_nobody() -> bool {
         .all(|file| fs::read_to_string(format!("/proc/self/{file}")).is_ok_and(|map| map.lines().any(holds)))
 }
 
-/// A child in the caller's user namespace: to map a second user takes rights there (`user_namespaces(7)`).
+/// A child in the caller's user namespace. Mapping a second user takes rights there (`user_namespaces(7)`).
 struct Clerk {
     child: Pid,
     start: OwnedFd,
 }
 
 impl Clerk {
-    /// Starts it; it waits.
+    /// Starts the child, which waits.
     fn hire() -> Result<Self, LabError> {
         let failed = |errno| LabError::system("starting a helper", errno);
         let lab = getpid();
@@ -154,15 +154,15 @@ impl Clerk {
                 };
                 let written =
                     asked && map("gid_map", getegid().as_raw()) && map("uid_map", geteuid().as_raw());
-                // SAFETY: it ends this process, which has nothing to tidy up.
+                // SAFETY: it ends this process, which has nothing to clean up.
                 unsafe { libc::_exit(i32::from(!written)) }
             }
         }
     }
 
-    /// Has it map root and [`NOBODY`] in the namespace that this process is in now; `false` where that is refused.
+    /// Lets the child map root and [`NOBODY`] in this process's present namespace; `false` if that is refused.
     fn map_two_users(self) -> bool {
-        // A helper that has died maps nothing, and its exit code says so.
+        // A child that has died maps nothing, and its exit code says so.
         let _ = write(&self.start, b".");
         drop(self.start);
         matches!(waitpid(self.child, None), Ok(WaitStatus::Exited(_, 0)))

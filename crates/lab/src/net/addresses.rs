@@ -1,8 +1,8 @@
-//! Who has which address.
+//! The addresses in the lab.
 //!
-//! 198.18.0.0/15 and `2001:2::/48` are reserved for benchmarks of network devices (RFC 2544, appendix C.2.2; RFC 5180,
-//! section 8), so no page's recorded address can collide with them. Each host of a page gets its own address: names
-//! resolve to addresses, and a TFO cookie belongs to one (RFC 7413, section 4.1.3).
+//! 198.18.0.0/15 and `2001:2::/48` are reserved for benchmarks of network devices (RFC 2544, appendix C.2.2; RFC
+//! 5180, section 8), so no page's recorded address can collide with them. Each host of a page gets its own address,
+//! because names resolve to addresses, and a TFO cookie belongs to one address (RFC 7413, section 4.1.3).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,34 +10,34 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use firstflight_page::Page;
 use firstflight_path::IpVersion;
 
-/// The client's address of IPv4.
+/// The client's IPv4 address.
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-/// The lab's own services at IPv4: echo, source and sink.
+/// The IPv4 address of the lab's own services: echo, source and sink.
 pub const SERVICES: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
 /// Number of the first host within the origins' network.
 const FIRST_HOST: u16 = 1;
-/// Number of the lab's own services within it.
+/// Number of the lab's own services within the origins' network.
 const SERVICES_NUMBER: u16 = 65_534;
 
-/// The addresses of a lab that are those of no host.
+/// The addresses of a lab, except those of hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// What they are addresses of.
+    /// Their IP version.
     pub ip: IpVersion,
     /// The client.
     pub client: IpAddr,
-    /// An address that the client, or its NAT, had before.
+    /// An earlier address of the client, or of its NAT.
     pub former: IpAddr,
-    /// The servers' own end of the wire.
+    /// The servers' end of the wire.
     pub(super) servers_tun: IpAddr,
     /// First address of the origins' network.
     pub(super) origins: IpAddr,
-    /// How much of an address names that network, and that of both ends of the wire.
+    /// Prefix length of that network, and of the networks at both ends of the wire.
     pub(super) prefix: u8,
 }
 
 impl Block {
-    /// Those of a version of IP.
+    /// The addresses for an IP version.
     pub const fn of(ip: IpVersion) -> Self {
         match ip {
             IpVersion::V4 => Self {
@@ -64,12 +64,12 @@ impl Block {
         self.origin(SERVICES_NUMBER)
     }
 
-    /// An address of the origins' network.
+    /// Address `number` of the origins' network.
     pub fn origin(self, number: u16) -> IpAddr {
         beyond(self.origins, number)
     }
 
-    /// An address of the client's own network, `number` beyond the client's.
+    /// An address of the client's network: `number` after the client's own.
     pub fn neighbour(self, number: u16) -> IpAddr {
         beyond(self.client, number)
     }
@@ -124,7 +124,7 @@ impl AddressPlan {
         self.hosts.is_empty()
     }
 
-    /// The index of the host behind `address`; the lab's services count as one more.
+    /// The index of the host at `address`. The lab's services count as one more host.
     pub fn index(hosts: usize, address: IpAddr) -> usize {
         let number = usize::from(low_bits(address) as u16);
         number.wrapping_sub(usize::from(FIRST_HOST)).min(hosts)
@@ -155,7 +155,7 @@ pub fn is_origin(address: IpAddr) -> bool {
     }
 }
 
-/// What tells an address of the lab from others of its version.
+/// The part of an address in which the lab's addresses of a version differ.
 pub fn low_bits(address: IpAddr) -> u64 {
     match address {
         IpAddr::V4(address) => address.to_bits().into(),

@@ -1,7 +1,6 @@
-//! Devices, addresses and routes of the lab's namespaces, told to the kernel by netlink (`rtnetlink(7)`).
+//! Sets up devices, addresses and routes of the lab's namespaces, by netlink (`rtnetlink(7)`).
 //!
-//! Everything here concerns the network namespace of the calling thread. TUN devices themselves are made by
-//! [`crate::tun`].
+//! All functions act on the network namespace of the calling thread. [`crate::tun`] makes the TUN devices.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -28,7 +27,7 @@ use super::addresses::Block;
 use super::transport::Transport;
 use crate::LabError;
 
-/// Which end of the wire a device is.
+/// The end of the wire that a device is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// In the client's namespace.
@@ -38,7 +37,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The address of the device, and how much of it names the network.
+    /// Address and prefix length of the device.
     fn address(self, ip: IpVersion) -> (IpAddr, u8) {
         let block = Block::of(ip);
         match self {
@@ -48,19 +47,19 @@ impl Side {
     }
 }
 
-/// What the one device is called in each namespace.
+/// The name of the device in each namespace.
 pub const DEVICE: &str = "firstflight0";
-/// Packets the kernel may hold for a relay that has not looked yet; beyond that it drops.
+/// Packets that the kernel holds until the relay reads them; it drops further ones.
 const TUN_QUEUE_PACKETS: u32 = 20_000;
-/// The prefix of an end of a veth pair.
+/// Prefix length of an end of a veth pair.
 const PREFIX: u8 = 16;
 
-/// The origins' network lies behind the client's wire: next to the wire's own.
+/// Prefix length for the client: one bit shorter, to cover the origins' network, which is next to the wire's own.
 fn client_prefix(block: Block) -> u8 {
     block.prefix - 1
 }
 
-/// Brings up the TUN device of `side`; connections across it are as `transport` says.
+/// Brings up the TUN device of `side`, with the `transport` settings for connections across it.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses.
@@ -79,7 +78,7 @@ pub fn set_up_wire(side: Side, ip: IpVersion, transport: &Transport) -> Result<(
     netlink.set_route(device, address, prefix, transport)
 }
 
-/// From now on connections of IPv4 across the wire of `side` are as `transport` says.
+/// Changes the transport settings for IPv4 connections across the wire of `side`.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses.
@@ -88,7 +87,7 @@ pub fn change_transport(side: Side, transport: &Transport) -> Result<(), LabErro
     Netlink::open()?.set_route(index(DEVICE)?, address, prefix, transport)
 }
 
-/// Gives the client's device address `to` of `block` in place of `from`.
+/// Replaces the address `from` of the client's device by `to`, of `block`.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses.
@@ -103,7 +102,7 @@ pub fn move_client(block: Block, from: IpAddr, to: IpAddr, transport: &Transport
     netlink.set_route(device, to, prefix, transport)
 }
 
-/// Brings the loopback device up; among the servers, every address of the origins' network becomes local by it.
+/// Brings the loopback device up. In the servers' namespace it makes every address of the origins' network local.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses.
@@ -114,7 +113,7 @@ pub fn bring_loopback_up(side: Side, ip: IpVersion) -> Result<(), LabError> {
     if side == Side::Servers {
         let block = Block::of(ip);
         match ip {
-            // A loopback prefix becomes a local route (`fib_add_ifaddr`).
+            // The prefix of a loopback address becomes a local route (`fib_add_ifaddr`).
             IpVersion::V4 => netlink.add_address(device, block.origin(1), block.prefix)?,
             IpVersion::V6 => netlink.make_local(device, block.origins, block.prefix)?,
         }
@@ -163,10 +162,10 @@ pub fn bring_veth_up(address: Ipv4Addr) -> Result<(), LabError> {
     netlink.bring_up(device)
 }
 
-/// A socket to the kernel's routing tables.
+/// A netlink socket for routes, addresses and devices.
 struct Netlink(OwnedFd);
 
-/// More than an acknowledgment takes, with the request it repeats.
+/// Room for an acknowledgment, which repeats its request.
 const ANSWER_BYTES: usize = 4_096;
 
 impl Netlink {
@@ -200,12 +199,13 @@ impl Netlink {
         .map_err(|error| LabError::system("setting an address", error))?;
         match address {
             IpAddr::V4(_) => Ok(()),
-            // The kernel's own route to it comes from a work queue, some time (`addrconf_dad_start` in `net/ipv6/addrconf.c`).
+            // The kernel adds its own route later, from a work queue (`addrconf_dad_start` in
+            // `net/ipv6/addrconf.c`).
             IpAddr::V6(_) => self.make_local(device, address, 128),
         }
     }
 
-    /// Puts an initial window and a congestion control on the route to a connected network: every connection
+    /// Sets the initial window and the congestion control of the route to a connected network. Every connection
     /// across it takes them, the client's and the servers' alike (`tcp_init_cwnd`, `tcp_ca_dst_init`).
     fn set_route(
         &self,
@@ -237,7 +237,7 @@ impl Netlink {
             .map_err(|error| transport.refused(error))
     }
 
-    /// Makes every address of a network of IPv6 local.
+    /// Makes every address of an IPv6 network local.
     fn make_local(&self, device: u32, network: IpAddr, prefix: u8) -> Result<(), LabError> {
         let mut route = RouteMessage::default();
         route.header = RouteHeader {
@@ -257,7 +257,7 @@ impl Netlink {
             .map_err(|error| LabError::system("making addresses local", error))
     }
 
-    /// Sends one request and waits until the kernel has done it.
+    /// Sends one request, and waits until the kernel has carried it out.
     fn request(&self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
@@ -270,7 +270,7 @@ impl Netlink {
         let length = recv(self.0.as_raw_fd(), &mut answer, MsgFlags::empty())?;
         let answer = NetlinkBuffer::new_checked(&answer[..length]).map_err(io::Error::other)?;
         let answer = ErrorBuffer::new_checked(answer.payload()).map_err(io::Error::other)?;
-        // Without a code it is an acknowledgment.
+        // An error message without a code is an acknowledgment.
         answer
             .code()
             .map_or(Ok(()), |code| Err(io::Error::from_raw_os_error(-code.get())))
@@ -309,7 +309,7 @@ fn address_message(device: u32, address: IpAddr, prefix: u8) -> AddressMessage {
         AddressAttribute::Address(address),
     ];
     if address.is_ipv6() {
-        // The kernel's own route would stand beside ours, with another metric; nobody else can have the address.
+        // The kernel would add its own route beside ours, with another metric. No other node can have the address.
         let flags = AddressFlags::Noprefixroute | AddressFlags::Nodad;
         message.attributes.push(AddressAttribute::Flags(flags));
     }

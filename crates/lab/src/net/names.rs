@@ -1,4 +1,4 @@
-//! Names: what the page's hosts are called, and that no other names are asked for. Only the lab sees it.
+//! Name resolution: the page's hosts resolve, and no other name is looked up. Only the lab sees these files.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,16 +11,16 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use super::AddressPlan;
 use crate::LabError;
 
-/// An existing directory to mount the files' home on, for a moment.
+/// An existing directory to mount a file system on for a short time.
 const FOR_A_MOMENT: &str = "/tmp";
-/// A C library would ask the caching daemon outside the lab before it looks at any file.
+/// The socket folder of the name service cache daemon, which a C library asks before it reads any file.
 const NSCD: &str = "/run/nscd";
 const HOSTS: &str = "/etc/hosts";
-/// No server is named, so a resolver asks the lab's own loopback, where no server listens, and fails at once.
+/// No server is named, so a resolver asks the lab's own loopback. No server listens there, so it fails at once.
 const NO_RESOLVER: &str = "options timeout:1 attempts:1\n";
 
-/// Binds files of the lab's own over `/etc/hosts`, `/etc/resolv.conf` and `/etc/nsswitch.conf`, in this mount
-/// namespace only: the page's names resolve by the hosts file, others do not and say so at once.
+/// Mounts the lab's own files over `/etc/hosts`, `/etc/resolv.conf` and `/etc/nsswitch.conf`, in this mount
+/// namespace only. The page's names resolve by the hosts file; others fail at once.
 ///
 /// # Errors
 /// [`LabError`] when a mount is refused.
@@ -40,7 +40,7 @@ pub fn install_names(plan: &AddressPlan) -> Result<(), LabError> {
         ("/etc/resolv.conf", NO_RESOLVER.to_owned()),
         ("/etc/nsswitch.conf", by_file(&read("/etc/nsswitch.conf")?)),
     ] {
-        // A system that has no such file resolves names without it.
+        // A system without this file resolves names without it.
         if Path::new(file).exists() {
             cover(file, &content)?;
         }
@@ -70,7 +70,7 @@ fn hosts(plan: &AddressPlan) -> String {
     content
 }
 
-/// The same sources for everything but hosts, which come from the hosts file alone (`nsswitch.conf(5)`).
+/// The same sources, except that hosts come from the hosts file alone (`nsswitch.conf(5)`).
 fn by_file(content: &str) -> String {
     let others = content
         .lines()
@@ -86,9 +86,9 @@ fn read(file: &str) -> Result<String, LabError> {
     }
 }
 
-/// Shows an empty file of this name in `/etc`, as a minimal system may have none to mount another on.
+/// Makes an empty file of this name visible in `/etc`: a minimal system may have none to mount another on.
 ///
-/// `/etc` is root's, and a lab is not: an overlay of two folders, neither of which is written to, needs no rights
+/// `/etc` belongs to root, which a lab is not. An overlay of two folders that are not written to needs no rights
 /// there. Linux allows it in a user namespace since 5.11.
 fn show_in_etc(name: &str) -> Result<(), LabError> {
     let above = Path::new(FOR_A_MOMENT).join("etc");

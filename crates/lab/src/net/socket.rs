@@ -1,4 +1,4 @@
-//! Socket options that the libraries have no name for.
+//! Socket options that the libraries lack.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -23,7 +23,7 @@ pub fn set_tcp_option<T: Copy>(socket: &impl AsRawFd, option: libc::c_int, value
     }
 }
 
-/// Asks for the bytes of an option, such as `TCP_INFO`. What the kernel does not know of stays 0.
+/// Reads the bytes of an option, such as `TCP_INFO`. Fields that the kernel does not know stay 0.
 ///
 /// # Errors
 /// The kernel's.

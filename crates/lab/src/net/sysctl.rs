@@ -1,4 +1,4 @@
-//! The kernel settings of the lab's namespaces. The host's are never touched.
+//! The kernel settings of the lab's namespaces. The host's are never changed.
 //!
 //! `/proc/sys/net` shows the network namespace of the thread that opens it.
 
@@ -18,7 +18,7 @@ const SERVER: u32 = 0x2;
 const CLIENT_WITHOUT_COOKIE: u32 = 0x4;
 const SERVER_WITHOUT_COOKIE: u32 = 0x200;
 
-/// Settings of the client: TFO as the mode says, everything else the same in every mode.
+/// Settings of the client: TFO by the mode, everything else the same in every mode.
 ///
 /// # Errors
 /// [`LabError`] naming the setting the kernel refuses.
@@ -31,13 +31,13 @@ pub fn set_client_sysctls(tfo: bool, cookieless: bool) -> Result<(), LabError> {
     })
 }
 
-/// Settings of the servers: TFO is always on offer; the client decides.
+/// Settings of the servers: TFO is always on, so the client decides.
 ///
 /// # Errors
 /// [`LabError`] naming the setting the kernel refuses.
 pub fn set_server_sysctls(cookieless: bool) -> Result<(), LabError> {
     set_common()?;
-    // How many may wait each server says itself.
+    // Each server sets its own limit on waiting connections.
     set_sysctl("tcp_max_syn_backlog", MOST_WAITING)?;
     write_where_exported(MOST_ACCEPTED, MOST_WAITING)?;
     set_fast_open(if cookieless {
@@ -53,13 +53,13 @@ fn set_fast_open(bits: u32) -> Result<(), LabError> {
 
 fn set_common() -> Result<(), LabError> {
     set_sysctl("tcp_ecn", "0")?;
-    // Keeps cookies but neither cwnd nor RTT between connections: a warm cookie must not also mean a warm
+    // Keeps cookies, but neither cwnd nor RTT between connections: a warm cookie must not also mean a warm
     // congestion window.
     set_sysctl("tcp_no_metrics_save", "1")?;
     set_sysctl("tcp_fastopen_blackhole_timeout_sec", "0")
 }
 
-/// From now on connections of this namespace use explicit congestion notification (RFC 3168).
+/// From now on connections of this namespace use ECN (RFC 3168).
 ///
 /// # Errors
 /// [`LabError`] naming the setting the kernel refuses.
@@ -67,7 +67,7 @@ pub fn use_ecn() -> Result<(), LabError> {
     set_sysctl("tcp_ecn", "1")
 }
 
-/// The host's settings are inherited, and the wires have neither neighbours nor routers.
+/// Needed because a namespace inherits the host's settings, and the wires have neither neighbours nor routers.
 const IPV6_SETTINGS: &[(&str, &str)] = &[
     ("conf/all/disable_ipv6", "0"),
     ("conf/default/disable_ipv6", "0"),
@@ -78,8 +78,8 @@ const IPV6_SETTINGS: &[(&str, &str)] = &[
     ("conf/default/addr_gen_mode", "1"),
 ];
 
-/// The namespace gets IPv6: addresses are those that it is given, and no packet leaves that no program sends.
-/// Call before its device is made. What is said of `net.ipv4.tcp_*` holds for TCP over IPv6 too.
+/// Enables IPv6 in the namespace. It has only the addresses that the lab gives it, and sends only packets of
+/// programs. Call it before its device is made. The settings `net.ipv4.tcp_*` hold for TCP over IPv6 too.
 ///
 /// # Errors
 /// [`LabError`] when the kernel has no IPv6, or naming the setting it refuses.
@@ -87,8 +87,8 @@ pub fn use_ipv6(side: Side) -> Result<(), LabError> {
     if !Path::new(IPV6).exists() {
         return Err(LabError::NoIpv6);
     }
-    // For some of these the kernel tries to take the lock of its network devices again and again, without sleep
-    // (`addrconf_disable_ipv6` in `net/ipv6/addrconf.c`). A real-time task would keep the lock's holder, or who is
+    // For some of these the kernel tries again and again to take the lock of its network devices, without sleep
+    // (`addrconf_disable_ipv6` in `net/ipv6/addrconf.c`). A real-time task would keep the lock's holder, or the
     // next in line, from the processor for good.
     scheduling::as_ordinary_task(|| {
         IPV6_SETTINGS
@@ -96,13 +96,13 @@ pub fn use_ipv6(side: Side) -> Result<(), LabError> {
             .try_for_each(|(name, value)| write(&format!("{IPV6}/{name}"), value))
     })?;
     if side == Side::Servers {
-        // Origins have addresses that only a route makes local.
+        // The addresses of origins are local by a route only.
         write(&format!("{IPV6}/ip_nonlocal_bind"), "1")?;
     }
     Ok(())
 }
 
-/// Sets one of `net.ipv4` in the calling thread's network namespace.
+/// Sets an option of `net.ipv4` in the calling thread's network namespace.
 ///
 /// # Errors
 /// [`LabError`] naming the setting the kernel refuses.
@@ -110,10 +110,10 @@ pub fn set_sysctl(name: &str, value: &str) -> Result<(), LabError> {
     write(&format!("/proc/sys/net/ipv4/{name}"), value)
 }
 
-/// Sets what older kernels do not show to a user namespace, which then has their default.
+/// Sets an option that older kernels hide from a user namespace, which then has their default.
 ///
 /// `sysctl_core_net_init` in `net/core/sysctl_net_core.c` of Linux 6.1 exports nothing of `net.core` to a network
-/// namespace that another user namespace than the first owns. There `somaxconn` stays 4096 (`SOMAXCONN`).
+/// namespace that a user namespace other than the first owns. There `somaxconn` stays 4096 (`SOMAXCONN`).
 fn write_where_exported(path: &str, value: &str) -> Result<(), LabError> {
     if Path::new(path).exists() {
         write(path, value)

@@ -1,4 +1,4 @@
-//! What every TCP connection of the lab has, the client's and the servers'.
+//! The transport settings of every TCP connection of the lab, the client's and the servers'.
 
 use std::io;
 
@@ -8,20 +8,20 @@ use serde::Deserialize;
 
 use crate::LabError;
 
-/// How connections begin and how they share the path. Said by the routes, not by sockets or sysctls: so it holds
-/// for a program that we did not write, and a namespace, which inherits the host's congestion control, may not
+/// Initial window and congestion control of connections. Routes set them, not sockets or sysctls, so they also hold
+/// for programs that are not part of the lab. A namespace inherits the host's congestion control, and may not
 /// choose a restricted one (`net/ipv4/tcp_cong.c`, `tcp_set_default_congestion_control`).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Transport {
     /// Initial congestion window, segments (RFC 6928).
     pub initial_window: u32,
-    /// Congestion control at both ends, as the kernel calls it; `bbr` of QUIC alone.
+    /// Congestion control at both ends, by the kernel's name; `bbr` for QUIC only.
     pub congestion_control: String,
 }
 
 impl Default for Transport {
-    /// As Linux has it.
+    /// The defaults of Linux.
     fn default() -> Self {
         Self {
             initial_window: 10,
@@ -31,7 +31,7 @@ impl Default for Transport {
 }
 
 impl Transport {
-    /// Congestion control of connections over TCP: CUBIC where only QUIC has another.
+    /// Congestion control of TCP connections: CUBIC if the setting is for QUIC only.
     pub fn over_tcp(&self) -> &str {
         match self.congestion_control.as_str() {
             "bbr" => "cubic",
@@ -39,7 +39,7 @@ impl Transport {
         }
     }
 
-    /// The same of connections of QUIC.
+    /// The settings of QUIC connections.
     ///
     /// # Errors
     /// [`LabError`] when QUIC has no such congestion control.
@@ -55,7 +55,7 @@ impl Transport {
         })
     }
 
-    /// Why a route could not say it.
+    /// The error when the kernel refuses a route with these settings.
     pub(super) fn refused(&self, error: io::Error) -> LabError {
         if error.raw_os_error() == Some(libc::EINVAL) {
             return LabError::NoCongestionControl(self.congestion_control.clone());

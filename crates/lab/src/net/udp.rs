@@ -1,4 +1,4 @@
-//! Datagrams with what their IP headers say of congestion (RFC 3168): the kernel takes and gives it beside each.
+//! Datagrams with the ECN field of their IP headers (RFC 3168), as ancillary data.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
 };
 
-/// From now on the kernel says what the IP header of each datagram said.
+/// From now on the kernel returns the ECN field of each datagram.
 ///
 /// # Errors
 /// The kernel's.
@@ -23,7 +23,7 @@ pub fn receive_ecn(socket: &impl AsFd, is_ipv6: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a datagram to `peer`; a socket that is connected takes none.
+/// Sends a datagram to `peer`, which is `None` on a connected socket.
 ///
 /// # Errors
 /// The kernel's.
@@ -58,7 +58,7 @@ pub fn send_datagram(
     Ok(())
 }
 
-/// Receives a datagram: its length, its sender, and what its header said where the socket [was told](receive_ecn) to say.
+/// Receives a datagram: its length, its sender, and its ECN field if [`receive_ecn`] was called.
 ///
 /// # Errors
 /// The kernel's.

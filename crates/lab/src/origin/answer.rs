@@ -1,4 +1,5 @@
-//! One answer: status, header and body of the recorded sizes, or with the recorded header itself.
+//! One answer: status, header and body. The sizes are the recorded ones, or the header is the recorded header
+//! itself.
 
 use std::time::Duration;
 
@@ -12,11 +13,11 @@ use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 /// Names and values of header fields, as recorded.
 pub type HeaderFields = Vec<(String, String)>;
 
-/// The header field that brings a response's header to its recorded size.
+/// The header field that pads a response's header to its recorded size.
 pub(super) const PADDING: HeaderName = HeaderName::from_static(head::PADDING);
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-/// Leads to servers outside the recording.
+/// Would lead the client to servers outside the recording.
 const ALT_SVC: HeaderName = HeaderName::from_static("alt-svc");
 
 /// One recorded response.
@@ -27,14 +28,14 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) body: Bytes,
-    /// Whether it was recorded as chunked: its length is not said beforehand.
+    /// Whether it was recorded as chunked, without its length in the header.
     pub(super) chunked: bool,
     pub(super) wait: Duration,
 }
 
 impl Answer {
-    /// An answer with the header fields that were recorded, but for those of the connection and the framing
-    /// (RFC 9110, section 7.6.1): they are this server's to say.
+    /// An answer with the recorded header fields, except those of the connection and the framing (RFC 9110, section
+    /// 7.6.1), which this server sets itself.
     pub(super) fn recorded(index: usize, resource: &Resource, fields: &HeaderFields, body: Bytes) -> Self {
         let field = |(name, value): &(String, String)| {
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
@@ -52,7 +53,7 @@ impl Answer {
         }
     }
 
-    /// An answer whose header is made up, as long as it was recorded (or as short as it can be).
+    /// An answer with a synthesised header, as long as the recorded one (or as short as possible).
     pub(super) fn padded(
         index: usize,
         resource: &Resource,
@@ -71,7 +72,7 @@ impl Answer {
         answer
     }
 
-    /// Whether it makes no difference which of the two is given: status, type and length agree.
+    /// Whether both answers are interchangeable: status, type and length agree.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let mime = |answer: &Self| {
             let field = answer.headers.iter().find(|(name, _)| name == CONTENT_TYPE);

@@ -1,4 +1,4 @@
-//! Which answer belongs to a request: as recorded, or a counted failure.
+//! Finds the recorded answer to a request. A request without one is a counted failure.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use crate::LabError;
 
 /// Files that hold the bodies of an archive's resources, by index.
 pub type Bodies = HashMap<usize, PathBuf>;
-/// Header fields of an archive's responses as recorded, by index of the resource.
+/// Recorded header fields of an archive's responses, by index of the resource.
 pub type Headers = HashMap<usize, HeaderFields>;
 
-/// Failed requests that are named; more are only counted.
+/// Number of failed requests that are named; further ones are only counted.
 const MAX_NAMED: usize = 1_000;
 
-/// A page to be served.
+/// A page that the servers answer for.
 #[derive(Debug, Clone, Copy)]
 pub struct Served<'a> {
     /// The page.
@@ -32,14 +32,14 @@ pub struct Served<'a> {
     pub headers: &'a Headers,
 }
 
-/// How requests found their answers.
+/// How many requests found a recorded response, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Matching {
-    /// Requests that no recording answers.
+    /// Requests without a recorded response.
     pub unmatched_requests: usize,
-    /// Requests answered although a value that changes with every visit differs.
+    /// Requests that differ from the recorded one only in values that change with every visit.
     pub approximate_requests: usize,
-    /// The first thousand unmatched ones: URL, with the method in front where it is not GET.
+    /// The first thousand unmatched requests: URL, preceded by the method if it is not GET.
     pub unmatched: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ struct Recorded {
 }
 
 impl Answers {
-    /// Prepares every answer of `pages`; bodies come from files or are synthesised.
+    /// Prepares every answer of `pages`. Bodies come from files, or are synthesised.
     ///
     /// # Errors
     /// [`LabError`] naming the file of a body that cannot be read.
@@ -109,7 +109,7 @@ impl Answers {
         self.by_origin.keys()
     }
 
-    /// The answer to a request. A failure to find one is counted.
+    /// The answer to a request. Counts the request if there is none.
     pub(super) fn find(&self, origin: &Origin, method: &str, target: &str) -> Option<&Answer> {
         let site = self.by_origin.get(origin);
         let mut matching = self.matching.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,8 +132,8 @@ impl Answers {
         None
     }
 
-    /// Whether a CORS preflight to `target` is this server's to answer: it was not recorded, but what it asks
-    /// leave for may have been.
+    /// Whether this server itself should answer a CORS preflight to `target`: the preflight was not recorded, but
+    /// the request that it announces may have been.
     pub(super) fn leave_preflight(&self, origin: &Origin, target: &str) -> bool {
         let asked = Target::of(target);
         let about = |recorded: &Recorded| Target::of(&recorded.target).likeness(&asked).is_some();
@@ -142,7 +142,7 @@ impl Answers {
             .is_some_and(|site| site.exactly("OPTIONS", target).is_none() && site.recorded.iter().any(about))
     }
 
-    /// How requests found their answers so far.
+    /// How many requests found a recorded response so far, and how.
     pub fn matching(&self) -> Matching {
         self.matching
             .lock()
@@ -166,16 +166,16 @@ impl Site {
         self.recorded[place].answers.push(answer);
     }
 
-    /// What was recorded for this method and target; for a HEAD also what was for the GET.
+    /// The answers recorded for this method and target. A HEAD may use those of the GET.
     fn exactly(&self, method: &str, target: &str) -> Option<&Recorded> {
         let find = |method: &str| self.exact.get(&(method.to_owned(), target.to_owned()));
         let place = find(method).or_else(|| find(instead_of(method)?))?;
         Some(&self.recorded[*place])
     }
 
-    /// What was recorded for a target that means the same, or differs only in values that change with every
-    /// visit. Of several the one with the most equal values; of several such, the first, if it makes no
-    /// difference which. `true`: it does mean the same.
+    /// The answers recorded for an equivalent target, or for one that differs only in values that change with every
+    /// visit. Of several it takes the one with the most equal values. If several have as many, it takes the first,
+    /// provided that all are interchangeable. The flag is `true` if the target is equivalent.
     fn nearly(&self, method: &str, target: &str) -> Option<(&Recorded, bool)> {
         let asked = Target::of(target);
         let likeness = |recorded: &Recorded| {
@@ -201,7 +201,7 @@ impl Site {
 }
 
 impl Recorded {
-    /// The answer whose turn it is; the last recorded one is repeated when a request comes more often.
+    /// The next answer in recorded order. Further requests get the last one again.
     fn next(&self) -> &Answer {
         let turn = self.given.fetch_add(1, Ordering::Relaxed);
         &self.answers[turn.min(self.answers.len() - 1)]
@@ -213,7 +213,7 @@ impl Recorded {
     }
 }
 
-/// The method whose answer serves as well, without its body (RFC 9110, section 9.3.2).
+/// The method whose recorded answer can be used instead, without its body (RFC 9110, section 9.3.2).
 fn instead_of(method: &str) -> Option<&'static str> {
     (method == "HEAD").then_some("GET")
 }

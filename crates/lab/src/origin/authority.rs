@@ -1,8 +1,8 @@
-//! The lab's certificate authority: made with the lab, gone with it.
+//! The lab's certificate authority. Each lab makes its own, and it ends with the lab.
 //!
-//! It has one key, which is also that of every server: what a lab needs is that clients who trust it accept
-//! its servers, and that this costs nothing. A host's certificate is signed when it is first asked for.
-//! Chains of the length that public authorities have are one certificate with as many bytes.
+//! It has one key, which all servers use too. It needs no more: clients that trust it must accept its servers, at
+//! no cost. It signs a host's certificate when a client first asks for it. To match the size of public chains, a
+//! certificate is padded to that many bytes.
 
 use std::fs;
 use std::path::Path;
@@ -23,12 +23,12 @@ use rustls::{RootCertStore, ServerConfig};
 
 use crate::LabError;
 
-/// An extension that nobody knows (RFC 5280, section 4.2), under a number set aside for examples (RFC 5612), and what
-/// stands around its value in a certificate of some thousand bytes.
+/// An unknown extension (RFC 5280, section 4.2) under a number reserved for examples (RFC 5612), and the bytes
+/// around its value in a certificate of some thousand bytes.
 const PADDING: &[u64] = &[1, 3, 6, 1, 4, 1, 32_473, 1];
 const PADDING_AROUND: usize = 24;
 
-/// Room for clocks that are wrong, or set back by a program under test.
+/// Tolerance for clocks that are wrong, or that a program under test sets back.
 const A_WHILE: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// A certificate authority for one lab.
@@ -36,16 +36,16 @@ pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: rcgen::Certificate,
     signing_key: Arc<dyn SigningKey>,
-    /// How long its servers' certificates are, if not as short as they can be.
+    /// Size of its servers' certificates; `None` for the smallest.
     certificate_bytes: Option<u32>,
     provider: Arc<CryptoProvider>,
 }
 
 impl Authority {
-    /// Makes one.
+    /// Makes an authority.
     ///
     /// # Errors
-    /// [`LabError`] when there are no random numbers to be had.
+    /// [`LabError`] when no random numbers are available.
     pub fn new() -> Result<Self, LabError> {
         let failed =
             |error: &dyn std::fmt::Display| LabError::system("making the lab's certificate authority", error);
@@ -69,7 +69,7 @@ impl Authority {
         })
     }
 
-    /// The same with certificates of `bytes` bytes, as the chain of a public authority may have.
+    /// The same authority, with certificates of `bytes` bytes, like the chain of a public authority.
     #[must_use]
     pub fn with_certificates_of(self, bytes: Option<u32>) -> Self {
         Self {
@@ -78,8 +78,8 @@ impl Authority {
         }
     }
 
-    /// Writes its certificate (PEM) where clients that are to trust it look for it. A line before it, which
-    /// readers of PEM skip (RFC 7468, section 2), holds what [`Self::spki_sha256`] gives.
+    /// Writes its certificate (PEM) to a file, for clients to trust. A line before it holds [`Self::spki_sha256`];
+    /// readers of PEM skip it (RFC 7468, section 2).
     ///
     /// # Errors
     /// [`LabError`] naming the file.
@@ -91,24 +91,24 @@ impl Authority {
         format!("SPKI-SHA256: {}\n{}", self.spki_sha256(), self.certificate.pem())
     }
 
-    /// The SHA-256 of its public key, which is its servers' too, in Base64: what Chromium's
-    /// `--ignore-certificate-errors-spki-list` takes.
+    /// The SHA-256 of its public key, which its servers use too, in Base64. Chromium's
+    /// `--ignore-certificate-errors-spki-list` takes it.
     pub fn spki_sha256(&self) -> String {
         let key = self.issuer.key().subject_public_key_info();
         let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &key);
         base64::engine::general_purpose::STANDARD.encode(digest)
     }
 
-    /// Whom a client has to trust.
+    /// The root store for clients that trust it.
     pub fn roots(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
-        // What was just signed can be read.
+        // A certificate that was just signed is valid.
         let _ = roots.add(self.certificate.der().clone());
         roots
     }
 
-    /// TLS for the server of `host`, with these application protocols (ALPN). It can take early data where it
-    /// `takes_early_data`, and answers that before the handshake is done.
+    /// The TLS configuration of the server of `host`, with these application protocols (ALPN). If
+    /// `takes_early_data`, the server accepts early data and answers it before the handshake is done.
     ///
     /// # Errors
     /// [`LabError`] when the library has no version of TLS to speak.
@@ -159,7 +159,8 @@ impl Authority {
         parameters.subject_alt_names = CertificateParams::new([name])?.subject_alt_names;
         parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        // By itself rcgen derives it from the key, which all have. Firefox refuses two certificates of one serial number.
+        // rcgen derives the number from the key, which all hosts share. Firefox refuses two certificates with one
+        // number.
         let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, host.as_bytes());
         parameters.serial_number = Some(serial_number(digest.as_ref()));
         parameters.use_authority_key_identifier_extension = true;
@@ -202,7 +203,7 @@ impl ResolvesServerCert for HostCertificate {
     }
 }
 
-/// A serial number of 20 bytes, positive and as long however it begins (RFC 5280, section 4.1.2.2).
+/// A serial number of 20 bytes: positive, and of this length whatever the digest (RFC 5280, section 4.1.2.2).
 fn serial_number(digest: &[u8]) -> SerialNumber {
     let mut bytes: Vec<u8> = digest.iter().copied().take(20).collect();
     bytes[0] = bytes[0] & 0x3f | 0x40;
@@ -225,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// Lets a client that trusts `trusted` talk to a server of `host` until both are content.
+    /// Runs a handshake between a client that trusts `trusted` and a server of `host`.
     fn handshake(
         authority: &Arc<Authority>,
         trusted: &Authority,
@@ -266,7 +267,7 @@ mod tests {
         let serial = |host: &str| {
             let authority = Authority::new().unwrap();
             let signed = authority.sign(host).unwrap();
-            // Behind the lengths of the certificate and its body, and the version.
+            // The number follows the lengths of the certificate and its body, and the version.
             let at = signed.windows(2).position(|bytes| bytes == [0x02, 20]).unwrap();
             signed[at + 2..at + 22].to_vec()
         };

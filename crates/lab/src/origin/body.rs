@@ -1,4 +1,4 @@
-//! Bodies: recorded ones out of files, whole or in part, with or without a length known beforehand.
+//! Bodies: recorded ones from files, whole or in part, with or without a length in the header.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -13,9 +13,9 @@ use hyper::body::{Body, Frame, SizeHint};
 use super::turns::{Turn, Unwritten};
 use crate::LabError;
 
-/// From this size on a file is mapped, not read: the kernel brings in what is sent, when it is sent, bytes.
+/// Files of at least this size, bytes, are mapped instead of read: the kernel loads a part when it is sent.
 const MAPPED: u64 = 256 * 1024;
-/// What a chunk holds at most: servers' buffers are about as long, bytes.
+/// Largest chunk, bytes; servers' buffers are about as large.
 const CHUNK: usize = 16 * 1024;
 
 /// Opens a recorded body.
@@ -31,26 +31,26 @@ fn read(file: &Path) -> std::io::Result<Bytes> {
     if opened.metadata()?.len() < MAPPED {
         return std::fs::read(file).map(Bytes::from);
     }
-    // SAFETY: the map is private and only read. A file that shrinks meanwhile ends this process with a
-    // SIGBUS, and the load with an error; nothing is ever read beyond the map.
+    // SAFETY: the map is private and only read. A file that shrinks meanwhile ends this process with a SIGBUS, and
+    // the load with an error; nothing is ever read beyond the map.
     let map = unsafe { memmap2::Mmap::map(&opened)? };
     Ok(Bytes::from_owner(map))
 }
 
-/// The body of a response on its way out.
+/// The body of a response that is being sent.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     rest: Bytes,
-    /// Sent in chunks, its length unsaid.
+    /// Whether it is sent in chunks, without its length.
     chunked: bool,
-    /// Where bodies wait for each other.
+    /// Its place in the order of bodies, on a connection where bodies wait for each other.
     turn: Option<Turn>,
 }
 
-/// A part of a body until it is written.
+/// A part of a body that is not written yet.
 struct Piece {
     bytes: Bytes,
-    /// Dropping it says that the part is written.
+    /// Dropped when the part is written.
     _unwritten: Unwritten,
 }
 
@@ -79,7 +79,7 @@ impl Outgoing {
         }
     }
 
-    /// From now on it waits for its turn.
+    /// From now on the body waits for its turn.
     pub(super) fn wait_for(&mut self, turn: Turn) {
         self.turn = Some(turn);
     }
@@ -140,20 +140,20 @@ impl Body for Outgoing {
     }
 }
 
-/// What a `Range` field asks of a body (RFC 9110, section 14).
+/// The part of a body that a `Range` field asks for (RFC 9110, section 14).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// All of it: nothing else was asked for, or nothing that has to be understood.
+    /// All of it: the field is missing, or may be ignored.
     Whole,
     /// These bytes.
     Bytes(Range<usize>),
-    /// Bytes that it does not have.
+    /// A range outside the body.
     Beyond,
 }
 
 impl Part {
-    /// Reads the value of a `Range` field for a body of `length` bytes. Several ranges at once are answered
-    /// with the whole, as section 14.2 allows.
+    /// Parses a `Range` field for a body of `length` bytes. The answer to several ranges is the whole body, as
+    /// section 14.2 allows.
     pub(super) fn of(field: &str, length: usize) -> Self {
         let Some((first, last)) = field
             .strip_prefix("bytes=")

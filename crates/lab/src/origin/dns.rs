@@ -1,7 +1,7 @@
-//! A name server that wants its questions over TCP: over UDP every answer is cut short (RFC 7766, section 5), so whatever
-//! asks it comes again with a connection.
+//! A DNS server that makes clients use TCP: over UDP every answer is truncated (RFC 7766, section 5), so a client
+//! asks again over TCP.
 //!
-//! All names are at one address, the server's own. It has no zones, no records but addresses, and no DNSSEC.
+//! All names have one address, the server's own. It has no zones, no records but addresses, and no DNSSEC.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use super::listen::{Waiting, accept, listen};
 use super::log::Log;
 use crate::LabError;
 
-/// Where it listens.
+/// The port of DNS.
 pub const DNS_PORT: u16 = 53;
 
-/// A header (RFC 1035, section 4.1.1), and its bits: an answer, authoritative, cut short, recursion available.
+/// Size of the header (RFC 1035, section 4.1.1), and its flags: response, authoritative, truncated, recursion.
 const HEADER: usize = 12;
 const ANSWER: u8 = 0x84;
 const CUT_SHORT: u8 = 0x02;
 const RECURSION: u8 = 0x80;
-/// Types of records (section 3.2.2; RFC 3596).
+/// Record types (section 3.2.2; RFC 3596).
 const A: u16 = 1;
 const AAAA: u16 = 28;
-/// Where the name of the question is, as an answer refers to it (section 4.1.4).
+/// A compression pointer to the name in the question (section 4.1.4).
 const NAME_OF_QUESTION: [u8; 2] = [0xc0, HEADER as u8];
 const A_MINUTE: [u8; 4] = 60_u32.to_be_bytes();
 
-/// Starts it at `address` in the running runtime.
+/// Starts the server at `address` in the running runtime.
 ///
 /// # Errors
 /// [`LabError`] when it cannot listen there.
@@ -74,8 +74,8 @@ pub fn start(address: IpAddr, log: &Arc<Log>) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The answer to a question: its name is at `address`, or without one a truncated answer. `None` for a datagram that
-/// is not a question.
+/// The answer to a question: the name's address is `address`; if `None`, a truncated answer. Returns `None` for a
+/// datagram that is not a question.
 fn answer(question: &[u8], address: Option<IpAddr>) -> Option<Vec<u8>> {
     let header = question.get(..HEADER)?;
     if header[2] & 0x80 != 0 || header[4..6] != [0, 1] {
@@ -89,7 +89,7 @@ fn answer(question: &[u8], address: Option<IpAddr>) -> Option<Vec<u8>> {
             _ => return None,
         }
     }
-    // The end of the name, type and class.
+    // The terminating zero of the name, type and class.
     end += 5;
     let asked = question.get(HEADER..end)?;
     let kind = u16::from_be_bytes([question[end - 4], question[end - 3]]);
@@ -100,7 +100,7 @@ fn answer(question: &[u8], address: Option<IpAddr>) -> Option<Vec<u8>> {
     };
     let mut answer = question[..2].to_vec();
     let cut = if address.is_none() { CUT_SHORT } else { 0 };
-    // What it asked of recursion comes back.
+    // The recursion-desired flag is copied from the question.
     answer.extend([header[2] & 0x01 | ANSWER | cut, RECURSION]);
     answer.extend([0, 1, 0, u8::from(record.is_some()), 0, 0, 0, 0]);
     answer.extend_from_slice(asked);
@@ -135,7 +135,7 @@ mod tests {
         let cut = answer(&question(1), None).expect("a question");
         assert_eq!((cut[2] & CUT_SHORT, cut[7]), (CUT_SHORT, 0));
         assert_eq!(cut.len(), question(1).len());
-        // There is no address of IPv6 to give.
+        // There is no IPv6 address to return.
         assert_eq!(answer(&question(28), Some(address)).expect("a question")[7], 0);
     }
 

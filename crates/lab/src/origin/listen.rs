@@ -1,4 +1,4 @@
-//! Listening with Fast Open, and speaking HTTP/1.1, TLS and HTTP/2.
+//! Listens with Fast Open, and serves HTTP/1.1, TLS and HTTP/2.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -31,12 +31,12 @@ use super::turns::{Turn, Turns};
 use super::{respond, timer};
 use crate::{LabError, descriptors, net};
 
-/// How many a listener lets wait.
+/// How many connections may wait at a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiting {
     /// Connections that the server has not accepted yet, and SYNs whose handshake is not done.
     pub backlog: u32,
-    /// Fast Open requests whose handshake is not done (RFC 7413, section 5.1); none switches Fast Open off.
+    /// Fast Open requests whose handshake is not done (RFC 7413, section 5.1); 0 switches Fast Open off.
     pub fast_open: u32,
 }
 
@@ -50,15 +50,15 @@ impl Default for Waiting {
     }
 }
 
-/// How long a listener rests that cannot accept: others may close connections meanwhile.
+/// How long a listener waits when it cannot accept: other connections may be closed meanwhile.
 const UNTIL_ACCEPTED_AGAIN: Duration = Duration::from_millis(10);
 
-/// HTTP/2 and HTTP/1.1 as TLS names them (RFC 7301, section 6).
+/// HTTP/2 and HTTP/1.1 in ALPN (RFC 7301, section 6).
 pub(super) const HTTP2: &[u8] = b"h2";
 pub(super) const HTTP1: &[u8] = b"http/1.1";
 
-/// Opens a listener that offers Fast Open with a key of its own: the first or another of those behind the address,
-/// among which the kernel chooses by a hash of each connection's ends (`SO_REUSEPORT`).
+/// Opens a listener with Fast Open and its own key. `number`: which of the listeners at the address this is. The
+/// kernel chooses among them by a hash of each connection's addresses and ports (`SO_REUSEPORT`).
 pub(super) fn listen(
     address: IpAddr,
     port: u16,
@@ -79,7 +79,7 @@ pub(super) fn listen(
     socket.listen(waiting.backlog).map_err(failed)
 }
 
-/// Gives a listener another key. The cookies that it made so far are stale, unless it keeps the old key as a backup.
+/// Changes the key of a listener. Its earlier cookies become stale, unless it keeps the old key as a backup.
 pub(super) fn change_key(listener: &TcpListener, keeps_old: bool) -> Result<(), LabError> {
     let changed = listener.local_addr().and_then(|address| {
         let (old, new) = (key(address.ip(), 0), key(address.ip(), 1));
@@ -92,7 +92,7 @@ pub(super) fn change_key(listener: &TcpListener, keeps_old: bool) -> Result<(), 
     changed.map_err(|error| LabError::system("changing a listener's Fast Open key", error))
 }
 
-/// A key per address: a cookie of one server says nothing to another. It need not be secret in here.
+/// A key per address and listener: a cookie of one server means nothing to another. It need not be secret in a lab.
 fn key(address: IpAddr, number: u32) -> [u8; 16] {
     let mut random = Stream::new(0, Purpose::FastOpenKey, &[number.into(), net::low_bits(address)]);
     let halves = [random.next_u64(), random.next_u64()].map(u64::to_le_bytes);
@@ -102,23 +102,23 @@ fn key(address: IpAddr, number: u32) -> [u8; 16] {
 /// The server of one origin.
 #[derive(Debug)]
 pub(super) struct Server {
-    /// Whom it speaks for.
+    /// The origin.
     pub(super) origin: Origin,
-    /// What it answers.
+    /// The answers of all origins.
     pub(super) answers: Arc<Answers>,
-    /// Where it notes what it sees.
+    /// The log of connections and requests.
     pub(super) log: Arc<Log>,
-    /// Whether a connection outlives its first response.
+    /// Whether a connection stays open after its first response.
     pub(super) keep_alive: bool,
     /// Whether it sends urgent responses first.
     pub(super) priorities: Priorities,
-    /// Whether requests that come as early data are to be asked again.
+    /// Whether it answers requests in early data with 425.
     pub(super) refuses_early_requests: bool,
-    /// What it speaks TLS with; in the clear without.
+    /// Its TLS; `None` for http.
     pub(super) tls: Option<Arc<ServerConfig>>,
 }
 
-/// Answers everything that comes to `listener`, for ever.
+/// Answers all connections to `listener`, for ever.
 pub(super) async fn serve(listener: Arc<TcpListener>, server: Arc<Server>) {
     loop {
         let accepted = accept(&listener, &server.log).await;
@@ -126,7 +126,7 @@ pub(super) async fn serve(listener: Arc<TcpListener>, server: Arc<Server>) {
     }
 }
 
-/// The next connection. Where the process has no descriptor left for it the log notes that, and it waits.
+/// The next connection. If the process has no descriptor left for it, notes that in the log and waits.
 pub(super) async fn accept(listener: &TcpListener, log: &Log) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
@@ -135,14 +135,14 @@ pub(super) async fn accept(listener: &TcpListener, log: &Log) -> (TcpStream, Soc
                 log.refuse(error);
                 tokio::time::sleep(UNTIL_ACCEPTED_AGAIN).await;
             }
-            // Any other error is one of a connection that went away.
+            // Any other error concerns a single connection that was closed.
             Err(_) => {}
         }
     }
 }
 
 async fn talk(accepted: (TcpStream, SocketAddr), server: Arc<Server>) {
-    // Without Nagle's delay a response leaves when it is written.
+    // Without Nagle's algorithm a response is sent when it is written.
     let _ = accepted.0.set_nodelay(true);
     let (stream, conversation) = server.log.accepted(accepted);
     let Some(tls) = &server.tls else {
@@ -153,7 +153,7 @@ async fn talk(accepted: (TcpStream, SocketAddr), server: Arc<Server>) {
             speak_http2(stream, server, conversation).await;
         }
         Ok(stream) => speak_http1(stream, &server, &conversation).await,
-        // A client that does not trust the lab's authority says so itself.
+        // A client that does not trust the lab's authority reports that itself.
         Err(_) => {}
     }
 }
@@ -169,7 +169,7 @@ async fn speak_http1(
         .auto_date_header(false)
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
-    // A client that hangs up in the middle is the client's business.
+    // A client that closes in the middle is no error of the server.
     let _ = connection.await;
 }
 
@@ -203,7 +203,7 @@ async fn speak_http2(
     }
 }
 
-/// Answers a request. With `turns` the body waits for its own.
+/// Answers a request. With `turns` the body waits for its turn.
 async fn answer(
     request: Request<Incoming>,
     server: &Server,
@@ -221,7 +221,7 @@ async fn answer(
     } else if server.keep_alive {
         respond::keep_alive(&mut response, &head.headers);
     }
-    // What is uploaded is read, and forgotten.
+    // An uploaded body is read and ignored.
     while let Some(Ok(_)) = body.frame().await {}
     timer::wait(wait).await;
     if let Some(turns) = turns {
@@ -232,7 +232,7 @@ async fn answer(
 }
 
 impl Server {
-    /// How urgent the answer to a request with these fields is.
+    /// The priority of the answer to a request with these fields.
     pub(super) fn priority(&self, fields: &HeaderMap) -> Priority {
         match self.priorities {
             Priorities::None => Priority::EQUAL,
@@ -243,8 +243,8 @@ impl Server {
         }
     }
 
-    /// The other origin of the page that a request names, on a connection of HTTP/2 that carries several (RFC 9113,
-    /// section 9.1.1).
+    /// Another origin of the page, named by a request on an HTTP/2 connection that carries several origins (RFC
+    /// 9113, section 9.1.1).
     fn named(&self, uri: &Uri) -> Option<Origin> {
         let authority = uri.authority()?;
         let origin = Origin {
@@ -255,8 +255,8 @@ impl Server {
         self.answers.knows(&origin).then_some(origin)
     }
 
-    /// The answer to a request, and how long it is to wait. `named`: the origin that it names, if that is another
-    /// than the server's.
+    /// The answer to a request, and the delay before it. `named`: the origin that the request names, if it is not
+    /// the server's own.
     pub(super) fn answer(
         &self,
         named: Option<&Origin>,

@@ -1,8 +1,8 @@
-//! What the servers saw: every connection they accepted, and every request on it.
+//! The servers' log: every connection that they accepted, and every request on it.
 //!
-//! The built-in client tells itself what it asked for and when. Of a foreign client the servers tell *what*:
-//! this log places each request and response in the byte streams of its connection. *When* those bytes crossed
-//! the wire is in the [ledger](crate::ledger).
+//! The built-in client reports itself what it requested and when. For other clients the servers report *what*: this
+//! log places each request and response in the byte streams of its connection. The [ledger](crate::ledger) has
+//! *when* those bytes crossed the wire.
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,43 +26,43 @@ use crate::clock;
 use crate::ledger::ConnectionKey;
 use crate::witness::{self, TcpInfo};
 
-/// What a program other than the built-in client asks for in a visit before the measured load, to get a ticket. The
-/// server answers with nothing, and then closes the connection: the load is to open another one.
+/// The target of a visit: a request before the measured load with which a program other than the built-in client
+/// gets a ticket. The server answers without a body and closes the connection, so that the load opens another.
 const VISIT: &str = "/.well-known/firstflight-visit";
-/// Bytes of a client's stream in which a `ClientHello` ends.
+/// The log looks for a `ClientHello` in this many first bytes of a client's stream.
 const LONGEST_HELLO: u64 = 16_384;
 
-/// Every connection the servers accepted, in that order.
+/// Every connection that the servers accepted, in order.
 #[derive(Debug, Default)]
 pub struct Log {
     conversations: Mutex<Vec<Arc<Conversation>>>,
-    /// Why a connection could not be accepted; the first such error.
+    /// The first error of a connection that could not be accepted.
     refused: OnceLock<io::Error>,
 }
 
 /// One accepted connection.
 #[derive(Debug)]
 pub struct Conversation {
-    /// How the ledger calls it.
+    /// The ledger's key of the connection.
     pub key: ConnectionKey,
-    /// What is seen of its TLS where it is one of QUIC.
+    /// The TLS messages seen on a QUIC connection.
     quic: Option<Arc<Seen>>,
-    /// What the server's own socket says of Fast Open; `None` if it could not be asked.
+    /// `TCP_INFO` of the server's own socket; `None` if it could not be asked.
     pub info: Option<TcpInfo>,
     /// The congestion control of that socket; `None` if it could not be asked.
     congestion_control: Option<String>,
     /// The client's first bytes, until a `ClientHello` is whole.
     opening: Mutex<Vec<u8>>,
     hello: OnceLock<ClientHello>,
-    /// The version of TLS that was agreed on, and whether a session was resumed.
+    /// The negotiated version of TLS, and whether a session was resumed.
     secured: OnceLock<(TlsVersion, bool)>,
-    /// Bytes of early data that were read, and whether the last that was read is.
+    /// Bytes of early data that were read, and whether the latest bytes read were early data.
     early_data: AtomicU64,
     is_early: AtomicBool,
     /// TCP payload read from and written to the client so far, bytes.
     read: AtomicU64,
     written: AtomicU64,
-    /// Of what was written, with TLS, all up to the last byte of a response: tickets and the end of TLS come behind it.
+    /// Bytes written with TLS, up to the last byte of a response. Tickets and the end of TLS come after it.
     answered: AtomicU64,
     requests: Mutex<Vec<Exchange>>,
 }
@@ -70,13 +70,13 @@ pub struct Conversation {
 /// One request and its response, as the server saw them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
-    /// Whom it was meant for.
+    /// The origin that it was meant for.
     pub origin: Origin,
     /// Its method.
     pub method: String,
     /// Its target, with the query.
     pub target: String,
-    /// Index in the page of the resource that answers it; `None` when no recording does.
+    /// Index in the page of the resource that answers it; `None` if it was not recorded.
     pub resource: Option<usize>,
     /// Status of the response.
     pub status: u16,
@@ -84,31 +84,32 @@ pub struct Exchange {
     pub body_bytes: u64,
     /// When its header was read, monotonic ns.
     pub arrived: u64,
-    /// Bytes of the connection read until then: the request's last one is among them.
+    /// Bytes of the connection read until then, the last byte of the request included.
     pub read: u64,
-    /// Where the response lies in the stream of bytes to the client. Of one that is not complete: so far.
+    /// The byte range of the response in the stream to the client. If the response is not complete: so far.
     pub response: Range<u64>,
 }
 
 impl Exchange {
-    /// Whether it is a visit, and no part of the measured load.
+    /// Whether it is a visit, and not part of the measured load.
     pub fn is_visit(&self) -> bool {
         is_visit(&self.target)
     }
 }
 
-/// Whether what is asked for makes a request a visit, with whatever query.
+/// Whether a request for this target is a visit. The query does not matter.
 pub(super) fn is_visit(target: &str) -> bool {
     target.split('?').next() == Some(VISIT)
 }
 
-/// Whether the connection of a visit is left open for the client to close. Firefox takes a ticket into use only three probe
-/// timeouts after it came if the server sends no `NEW_TOKEN` (RFC 9000, section 8.1.3), and none of a connection that ended before.
+/// Whether the connection of a visit is left open for the client to close. If the server sends no `NEW_TOKEN` (RFC
+/// 9000, section 8.1.3), Firefox uses a ticket only three probe timeouts after it came, and drops it if the
+/// connection ends before.
 pub(super) fn lasts(target: &str) -> bool {
     target.ends_with("?lasting")
 }
 
-/// What a server knows when it has decided on its answer.
+/// What a server knows of a request once it has chosen the answer.
 #[derive(Debug)]
 pub(super) struct Answered<'a> {
     pub(super) origin: &'a Origin,
@@ -120,16 +121,16 @@ pub(super) struct Answered<'a> {
 }
 
 impl Log {
-    /// Notes a connection that was just accepted from `client`, and counts its bytes from now on.
+    /// Logs a connection that was just accepted from `client`, and counts its bytes from now on.
     ///
-    /// `client` is what `accept` gave: a socket that was reset before does not know its peer any more.
+    /// `client` is the address from `accept`: a socket that was reset since then does not know its peer any more.
     pub(super) fn accepted(&self, (stream, client): (TcpStream, SocketAddr)) -> (Counted, Arc<Conversation>) {
         let conversation = Arc::new(Conversation::new(&stream, client));
         lock(&self.conversations).push(Arc::clone(&conversation));
         (Counted::new(stream, Arc::clone(&conversation)), conversation)
     }
 
-    /// Notes a connection of QUIC.
+    /// Logs a QUIC connection.
     pub(super) fn accepted_quic(&self, key: ConnectionKey, seen: Option<Arc<Seen>>) -> Arc<Conversation> {
         let conversation = Arc::new(Conversation {
             quic: Some(seen.unwrap_or_default()),
@@ -139,18 +140,18 @@ impl Log {
         conversation
     }
 
-    /// Every connection so far, in the order of being accepted.
+    /// Every connection so far, in the order of acceptance.
     pub fn conversations(&self) -> Vec<Arc<Conversation>> {
         lock(&self.conversations).clone()
     }
 
-    /// Notes that a connection could not be accepted.
+    /// Logs that a connection could not be accepted.
     pub(super) fn refuse(&self, error: io::Error) {
-        // What comes after the first says nothing new.
+        // Only the first error matters.
         let _ = self.refused.set(error);
     }
 
-    /// Why a connection could not be accepted; `None` where each was.
+    /// Why a connection could not be accepted; `None` if all were.
     pub fn refused(&self) -> Option<&io::Error> {
         self.refused.get()
     }
@@ -169,7 +170,7 @@ impl Conversation {
         }
     }
 
-    /// One of which nothing is known yet.
+    /// A new connection.
     fn of(key: ConnectionKey) -> Self {
         Self {
             key,
@@ -188,7 +189,7 @@ impl Conversation {
         }
     }
 
-    /// What it speaks.
+    /// Its transport protocol.
     pub fn protocol(&self) -> Protocol {
         match self.quic {
             Some(_) => Protocol::Udp,
@@ -196,7 +197,7 @@ impl Conversation {
         }
     }
 
-    /// What promises are held against.
+    /// What promises are checked against.
     pub fn server(&self) -> Server {
         if let Some(seen) = &self.quic {
             let hello = seen.hello();
@@ -226,7 +227,7 @@ impl Conversation {
         }
     }
 
-    /// Notes what was agreed on, as soon as it is.
+    /// Notes the negotiated TLS, as soon as it is known.
     pub(super) fn secured(&self, tls: &ServerConnection) {
         if self.secured.get().is_none()
             && let Some(agreed) = witness::agreed(tls)
@@ -241,23 +242,23 @@ impl Conversation {
         self.note_reading(true);
     }
 
-    /// What is read from now on came as early data, or did not.
+    /// Whether bytes read from now on are early data.
     pub(super) fn note_reading(&self, is_early: bool) {
         self.is_early.store(is_early, Ordering::Relaxed);
     }
 
-    /// Whether what was read last came as early data.
+    /// Whether the latest bytes read were early data.
     pub(super) fn is_early(&self) -> bool {
         self.is_early.load(Ordering::Relaxed)
     }
 
-    /// Notes a request whose answer is known and not yet written.
+    /// Notes a request whose answer is chosen and not yet written.
     pub(super) fn note(&self, answered: &Answered<'_>) {
         let written = self.written.load(Ordering::Relaxed);
-        // Over QUIC it cannot be placed.
+        // Over QUIC the position is unknown.
         let written = if self.quic.is_some() { 0 } else { written };
         let mut requests = lock(&self.requests);
-        // One after the other (HTTP/1.1): where a response begins the one before has ended.
+        // HTTP/1.1 sends one response after the other: where one begins, the one before has ended.
         if let Some(before) = requests.last_mut().filter(|_| self.quic.is_none()) {
             before.response.end = self.answered();
         }
@@ -283,13 +284,13 @@ impl Conversation {
         exchanges
     }
 
-    /// Where in what was written the last response ends, so far. Over QUIC: with which byte of the IP packets.
+    /// The end of the last response so far, in bytes written. Over QUIC: in bytes of the IP packets.
     pub fn answered(&self) -> u64 {
         let has_tls = self.quic.is_some() || self.secured.get().is_some();
         if has_tls { &self.answered } else { &self.written }.load(Ordering::Relaxed)
     }
 
-    /// Notes that all that was written so far is of a response, or stands before one.
+    /// Notes that everything written so far belongs to a response, or precedes one.
     pub(super) fn note_answered(&self) {
         self.answered
             .store(self.written.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -299,7 +300,7 @@ impl Conversation {
     pub(super) fn count_read(&self, bytes: &[u8]) {
         let before = self.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let mut opening = lock(&self.opening);
-        // It has been read, or there is none.
+        // The `ClientHello` was read already, or there is none.
         if before != opening.len() as u64 || before >= LONGEST_HELLO {
             return;
         }
@@ -318,8 +319,7 @@ impl Conversation {
     }
 }
 
-/// A TCP stream that tells its [`Conversation`] how many bytes went each way, below anything that encrypts or frames
-/// them.
+/// A TCP stream that counts the bytes of each direction for its [`Conversation`], below TLS and HTTP framing.
 #[derive(Debug)]
 pub(super) struct Counted {
     stream: TcpStream,
@@ -385,7 +385,7 @@ impl AsyncWrite for Counted {
     }
 }
 
-/// A thread that panicked while it held the lock left nothing half done: every change is one push.
+/// Ignores poisoning: every change is a single push, so a thread that panicked left the data consistent.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

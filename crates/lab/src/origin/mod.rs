@@ -1,4 +1,4 @@
-//! The servers of a page: one address per host, HTTP/1.1, HTTP/2 and TLS, everything answered as recorded.
+//! The servers of a page: one address per host, HTTP/1.1, HTTP/2 and TLS. Every answer is as recorded.
 
 mod answer;
 mod answers;

@@ -1,4 +1,4 @@
-//! Speaking QUIC and HTTP/3.
+//! Serves QUIC and HTTP/3.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -34,14 +34,14 @@ use crate::client::quic_endpoint;
 use crate::net::{Transport, low_bits, receive_datagram, receive_ecn, send_datagram};
 use crate::{LabError, clock};
 
-/// HTTP/3 as TLS names it (RFC 9114, section 3.1).
+/// HTTP/3 in ALPN (RFC 9114, section 3.1).
 pub(super) const HTTP3: &[u8] = b"h3";
 /// Bytes of the headers of IPv4 and UDP.
 const UDP_HEADERS: usize = 28;
-/// A datagram at most: the path carries packets of 1,500 bytes.
+/// Largest datagram: the path carries packets of 1,500 bytes.
 const LONGEST_DATAGRAM: usize = 1_500;
 
-/// A listener of QUIC.
+/// A QUIC listener.
 pub(super) struct Listener {
     socket: UdpSocket,
     address: SocketAddr,
@@ -50,7 +50,7 @@ pub(super) struct Listener {
     timer: AsyncFd<Timer>,
 }
 
-/// A timer that tokio may watch.
+/// A timer that tokio can poll.
 struct Timer(TimerFd);
 
 impl AsRawFd for Timer {
@@ -60,19 +60,19 @@ impl AsRawFd for Timer {
     }
 }
 
-/// What is due some time.
+/// Something to do after a delay.
 enum Due {
-    /// An answer, where it goes, and how urgent it is.
+    /// Send an answer on a stream, with its priority.
     Answer(StreamKey, Priority, Method, Box<Response<Outgoing>>),
-    /// The end of a connection.
+    /// Close a connection.
     Close(usize),
 }
 
-/// How long after the answer to a visit its connection is closed.
+/// Delay between the answer to a visit and the close of its connection.
 const UNTIL_CLOSED: Duration = Duration::from_millis(50);
 
 impl Listener {
-    /// Listens at `address`; its connections use explicit congestion notification or not.
+    /// Listens at `address`. `ecn`: whether its connections use explicit congestion notification.
     ///
     /// # Errors
     /// [`LabError`] naming the address, or what is wrong with `tls` or `transport`.
@@ -110,7 +110,7 @@ impl Listener {
         })
     }
 
-    /// Answers everything that comes, for ever.
+    /// Answers all connections, for ever.
     pub(super) async fn serve(mut self, server: Arc<Server>) {
         let (due, mut answers) = unbounded_channel();
         let mut conversations: HashMap<usize, Arc<Conversation>> = HashMap::new();
@@ -195,7 +195,7 @@ impl Listener {
                     conversation.note_answered();
                 }
             }
-            // A client that has hung up is no reason to stop.
+            // A client that has closed its socket is no reason to stop.
             let ecn = if self.uses_ecn { ecn } else { Ecn::NotCapable };
             let is_ipv6 = self.address.is_ipv6();
             let send = || send_datagram(&self.socket, &datagram, is_ipv6, Some(client), ecn);
@@ -203,7 +203,7 @@ impl Listener {
         }
     }
 
-    /// Waits for a datagram, a timer or an answer, and takes in what there is.
+    /// Waits for a datagram, a timer or an answer, and handles what has come.
     async fn rest(&mut self, answers: &mut UnboundedReceiver<Due>) {
         self.set_timer();
         let (mut answer, mut is_due, mut comes) = (None, false, false);
@@ -240,7 +240,7 @@ impl Listener {
 
     fn set_timer(&mut self) {
         let timer = &self.timer.get_ref().0;
-        // The kernel takes any time; without one the timer stays off.
+        // The kernel accepts any time. Without a timeout the timer stays off.
         let _ = match self.endpoint.next_timeout() {
             None => timer.unset(),
             Some(at) => {
@@ -262,11 +262,11 @@ impl Listener {
     }
 }
 
-/// Sends what is due once `wait` is over.
+/// Sends `what` once `wait` is over.
 fn later(wait: Duration, what: Due, due: UnboundedSender<Due>) {
     tokio::spawn(async move {
         timer::wait(wait).await;
-        // The receiver is gone when the servers are.
+        // The receiver has gone if the servers have.
         let _ = due.send(what);
     });
 }

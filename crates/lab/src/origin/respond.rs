@@ -1,4 +1,4 @@
-//! From a request to its response.
+//! Makes the response to a request.
 
 use firstflight_load::head::has_length;
 use hyper::header::{
@@ -11,7 +11,7 @@ use hyper::{Method, Response, StatusCode};
 use super::answer::{Answer, PADDING};
 use super::body::{Outgoing, Part};
 
-/// The recorded response to a request with these fields: a part of it, if a `Range` asks for one.
+/// The recorded response to a request with these fields, or a part of it if `Range` asks for one.
 pub(super) fn recorded(answer: &Answer, fields: &HeaderMap) -> Response<Outgoing> {
     let mut response = Response::new(Outgoing::whole(answer.body.clone()));
     *response.status_mut() = answer.status;
@@ -59,8 +59,8 @@ fn cut(response: &mut Response<Outgoing>, status: StatusCode, range: &str) {
     fields.extend(HeaderValue::from_str(range).map(|value| (CONTENT_RANGE, value)));
 }
 
-/// Tells a client that asks for it that the connection stays open, as Apache and nginx do: for wget2 silence
-/// means no. Padding makes room, so that the header is as long as it was recorded.
+/// Adds `Connection: keep-alive` for a client that asks for it, as Apache and nginx do: wget2 needs it. The padding
+/// shrinks by as much, so that the header keeps its recorded size.
 pub(super) fn keep_alive(response: &mut Response<Outgoing>, asked: &HeaderMap) {
     let word = HeaderValue::from_static("keep-alive");
     let asks = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(word.as_bytes());
@@ -78,21 +78,21 @@ pub(super) fn keep_alive(response: &mut Response<Outgoing>, asked: &HeaderMap) {
     fields.insert(CONNECTION, word);
 }
 
-/// What no recording answers.
+/// The response to a request that was not recorded.
 pub(super) fn not_found() -> Response<Outgoing> {
     let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
     *response.status_mut() = StatusCode::NOT_FOUND;
     response
 }
 
-/// What is to be asked again when the handshake is done (RFC 8470, section 5.2).
+/// The response 425: the client must repeat the request after the handshake (RFC 8470, section 5.2).
 pub(super) fn too_early() -> Response<Outgoing> {
     let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
     *response.status_mut() = StatusCode::TOO_EARLY;
     response
 }
 
-/// The answer to a visit: nothing, which is not to be kept.
+/// The response to a visit: no body, not to be cached.
 pub(super) fn to_visit() -> Response<Outgoing> {
     let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -102,13 +102,12 @@ pub(super) fn to_visit() -> Response<Outgoing> {
     response
 }
 
-/// Whether a request only asks if another may be made (Fetch standard, CORS-preflight request). Recordings
-/// seldom have these.
+/// Whether a request is a CORS preflight (Fetch standard, CORS-preflight request). Recordings seldom contain these.
 pub(super) fn is_preflight(method: &Method, fields: &HeaderMap) -> bool {
     *method == Method::OPTIONS && fields.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Yes to a preflight: whether the answer itself may be read its own header says.
+/// Allows what a preflight asks for. The header of the actual response says whether the page may read it.
 pub(super) fn allowed(asked: &HeaderMap) -> Response<Outgoing> {
     let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
     *response.status_mut() = StatusCode::NO_CONTENT;

@@ -1,4 +1,4 @@
-//! The lab's own services, to measure a path with: echo (UDP), source (TCP), sink (both) (RFC 862, 864, 863).
+//! The lab's own services to measure a path: echo (UDP), source (TCP), sink (both) (RFC 862, 864, 863).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub const SINK_PORT: u16 = 9;
 /// Port of the TCP source.
 pub const SOURCE_PORT: u16 = 19;
 
-/// Where a program finds them at `address`, as variables of its environment: `host:port`.
+/// Environment variables that tell a program where the services at `address` are, as `host:port`.
 pub fn service_variables(address: IpAddr) -> impl Iterator<Item = (String, String)> {
     [
         ("FIRSTFLIGHT_ECHO", ECHO_PORT),
@@ -28,10 +28,10 @@ pub fn service_variables(address: IpAddr) -> impl Iterator<Item = (String, Strin
     .map(move |(name, port)| (name.to_owned(), SocketAddr::new(address, port).to_string()))
 }
 
-/// Bytes a service reads or writes at once.
+/// Bytes that a service reads or writes at once.
 const CHUNK: usize = 256 * 1024;
 
-/// Starts all three at `address` in the running runtime; returns the listeners.
+/// Starts all three at `address` in the running runtime. Returns the listeners.
 pub(super) async fn start(address: IpAddr, log: &Arc<Log>) -> Result<[Arc<TcpListener>; 2], LabError> {
     let echo = UdpSocket::bind((address, ECHO_PORT));
     let echo = echo

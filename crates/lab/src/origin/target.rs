@@ -1,15 +1,15 @@
-//! When two request targets mean the same: percent-encoding, and values that change with every visit.
+//! Equivalence of request targets: percent-encoding, and values that change with every visit.
 //!
-//! `docs/replay.md` states the rules for users. They are narrow on purpose: a request that was not recorded
-//! should fail and be counted, not get an answer that belongs to another.
+//! `docs/replay.md` states the rules for users. They are narrow on purpose: a request that was not recorded should
+//! fail and be counted, instead of getting an answer that belongs to another.
 
-/// Digits that make a value a time or a random number: seconds since 1970 have ten, `ord=` of ad servers
-/// eight or more.
+/// A number of at least this many digits counts as a time or a random number: seconds since 1970 have ten, `ord=`
+/// of ad servers eight or more.
 const MIN_DIGITS: usize = 8;
-/// Hexadecimal characters that make a value random: half of a UUID. Shorter ones name versions.
+/// A text of at least this many hexadecimal characters counts as random: half of a UUID. Shorter ones are versions.
 const MIN_HEX: usize = 16;
 
-/// A request target, made ready to be compared.
+/// A request target, split for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     /// Everything before the first `?`, `;` or `&`.
@@ -20,14 +20,14 @@ pub(super) struct Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parameter {
     separator: u8,
-    /// Empty where there is no `=`: the text is the value then, as in `/pixel?1353542341`.
+    /// Empty if there is no `=`; then the text is the value, as in `/pixel?1353542341`.
     name: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl Target {
-    /// Reads a target as it stands in a request line. Texts that differ only in what is percent-encoded are
-    /// equal: wget2 asks for `/a;b` as `/a%3Bb`.
+    /// Parses the target of a request line. Texts that differ only in percent-encoding are equal: wget2 requests
+    /// `/a;b` as `/a%3Bb`.
     pub(super) fn of(text: &str) -> Self {
         let text = decoded(text);
         let mut pieces = split_before_separators(&text);
@@ -36,8 +36,8 @@ impl Target {
         Self { path, parameters }
     }
 
-    /// How many values are equal in `self` and `other`, if all that is not looks [volatile](is_volatile) on
-    /// both sides and everything else agrees: path, separators, names, order.
+    /// Number of values that are equal in `self` and `other`. `None` unless all others look [volatile](is_volatile)
+    /// on both sides, and path, separators, names and order agree.
     pub(super) fn likeness(&self, other: &Self) -> Option<usize> {
         if self.path != other.path || self.parameters.len() != other.parameters.len() {
             return None;
@@ -98,8 +98,8 @@ fn split_before_separators(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Decodes percent-encoding, except that of characters which mean something in a URL when they stand alone.
-/// `;` is decoded: wget2 encodes it where it separates.
+/// Decodes percent-encoding, except of characters that have a meaning in a URL if unencoded. `;` is decoded,
+/// because wget2 encodes it even as a separator.
 fn decoded(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

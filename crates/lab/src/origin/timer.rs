@@ -1,4 +1,4 @@
-//! Waiting for a fraction of a millisecond: tokio's own timer counts whole ones.
+//! Waits for fractions of a millisecond; tokio's own timer counts whole ones.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Waits for `time`; falls back to tokio's timer when the kernel has no timer left to give.
+/// Waits for `time`. Uses tokio's timer if the kernel has no timer left.
 pub(super) async fn wait(time: Duration) {
     if !time.is_zero() && wait_exactly(time).await.is_err() {
         tokio::time::sleep(time).await;

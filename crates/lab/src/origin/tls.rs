@@ -1,4 +1,5 @@
-//! TLS of a server's connection, with early data (RFC 8446, section 2.3): what tokio-rustls does, which cannot read that.
+//! TLS of a server's connection, with early data (RFC 8446, section 2.3). It replaces tokio-rustls, which cannot
+//! read that.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::pin::Pin;
@@ -11,10 +12,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::log::{Conversation, Counted};
 
-/// Sessions that a server remembers, as rustls has it.
+/// Sessions that a server remembers; the default of rustls.
 const SESSIONS: usize = 256;
 
-/// The sessions that the server of an origin can resume, until it is made to forget them.
+/// The sessions that an origin's server can resume.
 #[derive(Debug)]
 pub(super) struct Sessions(Mutex<Arc<ServerSessionMemoryCache>>);
 
@@ -25,7 +26,7 @@ impl Default for Sessions {
 }
 
 impl Sessions {
-    /// Forgets them all: no ticket given out so far is worth anything.
+    /// Forgets all sessions, so that earlier tickets are not valid any more.
     pub(super) fn forget(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ServerSessionMemoryCache::new(SESSIONS);
     }
@@ -53,7 +54,7 @@ impl StoresServerSessions for Sessions {
     }
 }
 
-/// A connection that carries TLS.
+/// A TLS connection.
 pub(super) struct Secure {
     stream: Counted,
     tls: ServerConnection,
@@ -61,10 +62,10 @@ pub(super) struct Secure {
 }
 
 impl Secure {
-    /// Goes through the handshake, or as far as there is early data to be read.
+    /// Does the handshake, or the part of it until early data can be read.
     ///
     /// # Errors
-    /// The socket's; or what is wrong with the client, which is told so.
+    /// The socket's, or a fault of the client, which then gets an alert.
     pub(super) async fn accept(
         config: Arc<ServerConfig>,
         stream: Counted,
@@ -79,7 +80,7 @@ impl Secure {
         Ok(secure)
     }
 
-    /// What is spoken on top of it.
+    /// The negotiated application protocol.
     pub(super) fn protocol(&self) -> Option<&[u8]> {
         self.tls.alpn_protocol()
     }
@@ -96,7 +97,7 @@ impl Secure {
         }
     }
 
-    /// Reads once from the socket: bytes.
+    /// Reads once from the socket. Returns the number of bytes.
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let stream = &mut self.stream;
         let read = match self.tls.read_tls(&mut Socket { stream, context }) {
@@ -112,7 +113,7 @@ impl Secure {
         Poll::Ready(Ok(read))
     }
 
-    /// Writes what waits to be written.
+    /// Writes what TLS has to send.
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.tls.wants_write() {
             let stream = &mut self.stream;
@@ -125,7 +126,7 @@ impl Secure {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads what has been decrypted: as [`Read::read`].
+    /// Reads decrypted bytes, as [`Read::read`].
     fn take(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some(mut early) = self.tls.early_data() {
             let bytes = early.read(buffer)?;
@@ -156,7 +157,7 @@ impl AsyncRead for Secure {
             }
             let is_owed = self.tls.wants_write();
             let filled = self.poll_fill(context)?;
-            // An answer of TLS's own goes before what the application has to say.
+            // An answer of TLS itself goes before data of the application.
             let _ = self.poll_send(context)?;
             if is_owed {
                 self.conversation.note_answered();
@@ -182,7 +183,7 @@ impl AsyncWrite for Secure {
             return Poll::Ready(Ok(0));
         }
         loop {
-            // Nothing is taken while as much as may wait does.
+            // Accepts no data while the buffer is full.
             let taken = self.tls.writer().write_vectored(parts)?;
             let sent = self.poll_send(context)?;
             self.conversation.note_answered();
@@ -204,15 +205,15 @@ impl AsyncWrite for Secure {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // A socket that is closed with the end of the handshake unread resets the connection: the rest of an answer to early
-        // data would be lost.
+        // Closing a socket with the end of the handshake unread would reset the connection, and lose the rest of an
+        // answer to early data.
         while self.tls.is_handshaking() {
             ready!(self.poll_send(context))?;
             if ready!(self.poll_fill(context))? == 0 {
                 break;
             }
         }
-        // Said once, however often it is asked for.
+        // rustls sends the alert once, however often it is called.
         self.tls.send_close_notify();
         ready!(self.poll_send(context))?;
         Pin::new(&mut self.stream).poll_shutdown(context)
@@ -223,13 +224,13 @@ impl AsyncWrite for Secure {
     }
 }
 
-/// An asynchronous stream as rustls reads and writes it.
+/// An asynchronous stream with the synchronous interface that rustls needs.
 struct Socket<'a, 'b> {
     stream: &'a mut Counted,
     context: &'a mut Context<'b>,
 }
 
-/// What is not ready yet would block.
+/// Turns a pending result into `WouldBlock`.
 fn at_once<T>(outcome: Poll<io::Result<T>>) -> io::Result<T> {
     match outcome {
         Poll::Ready(outcome) => outcome,

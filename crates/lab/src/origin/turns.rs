@@ -1,7 +1,7 @@
-//! Turns of the bodies on a connection of HTTP/2: the most urgent is sent first (RFC 9218, section 10).
+//! The order in which an HTTP/2 connection sends bodies: the most urgent first (RFC 9218, section 10).
 //!
-//! hyper hands all bodies to the h2 crate, which sends a frame of each in turn. So a body gives a part away only when it is its
-//! turn, and the connection has few parts that are not written yet.
+//! hyper passes all bodies to the h2 crate, which sends a frame of each in turn. So a body hands out a part only
+//! when it is its turn, and while the connection has few parts that are not written yet.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,34 +9,34 @@ use std::task::{Context, Poll, Waker};
 
 use firstflight_load::Priority;
 
-/// Parts that h2 has at a time: one that it writes, and the next.
+/// Parts that h2 holds at a time: one that it writes, and the next.
 const MOST: usize = 2;
 
-/// A connection's bodies.
+/// The bodies of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Turns(Mutex<Line>);
 
-/// What goes first: the priority, then the place in the line.
+/// The order of sending: priority, then place in the line.
 type Rank = (Priority, u64);
 
 #[derive(Debug, Default)]
 struct Line {
-    /// Bodies that have a part to give away.
+    /// Bodies that have a part to send.
     waiting: BTreeMap<Rank, Waker>,
-    /// Places that were given.
+    /// Number of places given out so far.
     places: u64,
     /// Parts that are not written yet.
     unwritten: usize,
 }
 
-/// A body's place in the line.
+/// The place of a body in the line.
 #[derive(Debug)]
 pub(super) struct Turn {
     turns: Arc<Turns>,
     rank: Rank,
 }
 
-/// That a part is not written yet.
+/// Counts a part that is not written yet.
 #[derive(Debug)]
 pub(super) struct Unwritten(Arc<Turns>);
 
@@ -72,7 +72,7 @@ impl Turn {
         }
     }
 
-    /// Ready when the body may give a part away. One that is incremental has a place at the end of the line then.
+    /// Ready when the body may hand out a part. An incremental body then moves to the end of the line.
     pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<Unwritten> {
         let mut line = self.turns.line();
         let is_first = line
@@ -113,10 +113,10 @@ impl Drop for Unwritten {
 mod tests {
     use super::*;
 
-    /// A body, and how many parts of it are left.
+    /// A body, and the number of parts left.
     type Left = (Turn, usize);
 
-    /// Has all ask until none may give more away.
+    /// Polls all bodies until none may hand out more.
     fn ask(bodies: &mut [Option<Left>], order: &mut Vec<usize>) -> Vec<Unwritten> {
         let context = Context::from_waker(Waker::noop());
         let mut given = Vec::new();
@@ -138,8 +138,8 @@ mod tests {
         }
     }
 
-    /// The order in which the parts go of bodies with these priorities and so many parts, which join the line when so many
-    /// have gone.
+    /// The order in which the parts of bodies are sent. Each body has a priority, a number of parts, and the number
+    /// of parts sent before it joins the line.
     fn order(asked: &[(&str, usize, usize)]) -> Vec<usize> {
         let turns = Arc::new(Turns::default());
         let mut bodies: Vec<Option<Left>> = asked.iter().map(|_| None).collect();
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_most_urgent_goes_first_and_others_wait_for_its_end() {
-        // What h2 has already is sent.
+        // Parts that h2 already holds are sent first.
         assert_eq!(order(&[("u=3", 5, 0), ("u=1", 2, 1)]), [0, 0, 0, 1, 1, 0, 0]);
     }
 

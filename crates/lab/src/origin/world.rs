@@ -23,33 +23,33 @@ use crate::tun::{Offload, Tun};
 use crate::witness::Counters;
 use crate::{LabError, namespace, scheduling};
 
-/// What the servers are to do.
+/// Settings of the servers.
 pub struct ServersConfig {
-    /// What they answer.
+    /// Their answers.
     pub answers: Arc<Answers>,
-    /// Where they note what they see.
+    /// Their log.
     pub log: Arc<Log>,
-    /// Where the hosts are.
+    /// The addresses of the hosts.
     pub addresses: AddressPlan,
-    /// Who vouches for the https origins.
+    /// The certificate authority of the https origins.
     pub authority: Option<Arc<Authority>>,
-    /// What they think of cookies.
+    /// The cookie state.
     pub cookies: Cookies,
-    /// Whether https origins are spoken to over QUIC.
+    /// Whether https origins use QUIC.
     pub speaks_quic: bool,
-    /// What they do with early data (RFC 8446, section 2.3).
+    /// How they treat early data (RFC 8446, section 2.3).
     pub early_data: EarlyRequests,
-    /// Whether a connection outlives its first response.
+    /// Whether a connection stays open after its first response.
     pub keep_alive: bool,
     /// Whether they send urgent responses first.
     pub priorities: Priorities,
-    /// How their connections begin and share the path.
+    /// The transport settings of their connections.
     pub transport: Transport,
-    /// Whether those over QUIC use explicit congestion notification; those over TCP do as the namespace does.
+    /// Whether QUIC connections use ECN. TCP connections follow the namespace's sysctl.
     pub ecn: bool,
     /// What the kernel leaves to the relay.
     pub offload: Offload,
-    /// How many may wait at each listener.
+    /// How many connections may wait at each listener.
     pub waiting: Waiting,
 }
 
@@ -58,17 +58,17 @@ pub struct Servers {
     ask: tokio::sync::mpsc::UnboundedSender<Ask>,
 }
 
-/// What servers can be asked for, and where the answer goes.
+/// A request to the servers' thread, with the channel for the answer.
 enum Ask {
     Work(Box<dyn FnOnce() + Send>),
     OtherKeys(bool, mpsc::Sender<Result<(), LabError>>),
 }
 
 impl Servers {
-    /// Starts them; returns when every listener is up, with the servers' end of the wire.
+    /// Starts the servers. Returns when every listener is up, with the servers' end of the wire.
     ///
     /// # Errors
-    /// [`LabError`] when the namespace, a device or a listener cannot be had.
+    /// [`LabError`] when the namespace, a device or a listener cannot be created.
     pub fn start(config: ServersConfig) -> Result<(Self, Tun), LabError> {
         let (ask, asked) = tokio::sync::mpsc::unbounded_channel();
         let start = move || {
@@ -91,10 +91,10 @@ impl Servers {
         self.inside(Counters::read)
     }
 
-    /// Does something on the servers' thread, in their namespace.
+    /// Runs `work` on the servers' thread, in their namespace.
     ///
     /// # Errors
-    /// What the work itself says.
+    /// Those of `work`.
     pub fn inside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, LabError> + Send + 'static,
@@ -102,7 +102,7 @@ impl Servers {
         self.ask(|answer| Ask::Work(Box::new(move || drop(answer.send(work())))))
     }
 
-    /// Gives every origin another key; with the old one as a backup its cookies and its sessions of TLS stay good.
+    /// Gives every origin a new key. With the old one as a backup its cookies and its TLS sessions stay valid.
     ///
     /// # Errors
     /// [`LabError`] when the kernel refuses another key.
@@ -123,7 +123,7 @@ fn gone() -> LabError {
 
 type Asked = tokio::sync::mpsc::UnboundedReceiver<Ask>;
 
-/// What servers make cookies and resume sessions with.
+/// The servers' secrets: listeners with Fast Open keys, and TLS sessions.
 #[derive(Default)]
 struct Keyed {
     listeners: Vec<Arc<TcpListener>>,
@@ -148,7 +148,7 @@ impl Keyed {
     }
 }
 
-/// Does what it is asked for until every sender is gone; the servers run meanwhile.
+/// Handles requests until every sender has gone. The servers run meanwhile.
 async fn answer(mut asked: Asked, keyed: &Keyed) {
     while let Some(ask) = asked.recv().await {
         match ask {
@@ -204,7 +204,7 @@ async fn set_up(config: ServersConfig) -> Result<(Tun, Keyed), LabError> {
     Ok((tun, keyed))
 }
 
-/// TLS for an https origin. HTTP/2 has no way to close after every response: without keep-alive it is not offered.
+/// TLS for an https origin. Without keep-alive it does not offer HTTP/2, which cannot close after every response.
 fn tls(
     config: &ServersConfig,
     origin: &Origin,

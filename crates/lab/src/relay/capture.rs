@@ -1,4 +1,4 @@
-//! What crossed the wire, as a pcapng file: packets as a capture at the client's end would show them.
+//! A pcapng file of the packets on the wire, as a capture at the client's end would show them.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -15,7 +15,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 
 use crate::{LabError, clock};
 
-/// Packets kept in memory until the load is over: writing a file on the way would make the relay late.
+/// Packets kept in memory until the load is over. Writing a file during the load would make the relay late.
 #[derive(Debug, Default)]
 pub struct Capture {
     packets: Vec<(u64, Vec<u8>)>,
@@ -27,7 +27,7 @@ impl Capture {
         self.packets.push((now, packet.to_vec()));
     }
 
-    /// Every packet with its moment, ns.
+    /// Every packet with its time, ns.
     pub(crate) fn packets(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.packets.iter().map(|(at, packet)| (*at, packet.as_slice()))
     }

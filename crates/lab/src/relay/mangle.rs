@@ -1,4 +1,4 @@
-//! What middleboxes make of a packet, checksums included.
+//! Changes that middleboxes make to packets, checksums included.
 
 use std::net::IpAddr;
 
@@ -38,14 +38,14 @@ pub(super) fn reset(packet: &[u8]) -> Option<Vec<u8>> {
     assemble(back, answer, &[])
 }
 
-/// A TCP packet with another source or destination; `None` if it has not the one that is to be replaced.
+/// A TCP packet with `from` replaced by `to`, as source or destination; `None` if it does not have `from`.
 pub(super) fn readdress(packet: &[u8], from: IpAddr, to: IpAddr) -> Option<Vec<u8>> {
     let (mut ip, tcp, payload) = parse(packet)?;
     ip.readdress(from, to)?;
     assemble(ip, tcp, payload)
 }
 
-/// Marks an IP packet.
+/// Sets CE in an IP packet.
 pub(crate) fn mark(packet: &mut [u8]) {
     let Some((mut header, rest)) = IpHeader::parse(packet) else {
         return;
@@ -140,7 +140,7 @@ mod tests {
         for ip in VERSIONS {
             let mut packet = syn(ip, &[], b"GET /");
             assert_eq!(ecn(&packet), Ecn::NotCapable);
-            // Behind six bits of another field, in IPv4 a byte, in IPv6 across two.
+            // The bits follow six bits of another field: in one byte in IPv4, across two bytes in IPv6.
             let (class, ect, ce) = match ip {
                 IpVersion::V4 => ([0x45, 0xb8], 0x02, 0x03),
                 IpVersion::V6 => ([0x6b, 0x8f], 0x20, 0x30),

@@ -1,8 +1,8 @@
 //! The relay: one thread that owns every packet between the client and the servers.
 //!
-//! It reads packets from one TUN device, asks the [path model](firstflight_path) when each is due, and
-//! writes it to the other device then. Due times follow from the packets' arrival stamps alone.
-//! Not modelled: anything below IP. Of IPv6 only what origins send or receive crosses.
+//! It reads packets from one TUN device, asks the [path model](firstflight_path) when each is due, and writes it to
+//! the other device at that time. Due times follow from the packets' arrival times alone. Not modelled: anything
+//! below IP. Of IPv6 the relay carries only packets to and from origins.
 
 mod capture;
 mod mangle;

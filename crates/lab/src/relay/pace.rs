@@ -1,47 +1,47 @@
-//! When the relay looks for packets, and how it rests in between.
+//! When the relay looks for packets, and how it waits in between.
 //!
-//! Waking up from sleep takes a few microseconds, sometimes many. Waking early and *watching* the clock
-//! until a packet is due hides that. A page's few hundred packets a second can afford it, a full link cannot:
-//! watching is paid from an allowance, and past some thousand wake-ups a second the relay *naps*: it looks
-//! every 0.15 ms and handles what has come and what is due together. Departures still follow from the path's
-//! state, so a nap delays packets by no more than itself and a link's rate by nothing.
+//! Waking up from sleep takes a few microseconds, sometimes many. The relay hides that: it wakes early and
+//! *watches* the clock until a packet is due. A page's few hundred packets a second can afford this, a full link
+//! cannot. So watching is limited to an allowance. Past some thousand wake-ups a second the relay *naps*: it looks
+//! every 0.15 ms, and handles all packets that have come or are due together. Departures still follow from the
+//! path's state. So a nap delays a packet by at most its own length, and does not change a link's rate.
 
-/// How close before a departure the relay wakes to watch the clock, ns.
+/// How long before a departure the relay wakes to watch the clock, ns.
 const WATCH_NS: u64 = 20_000;
 /// The relay may spend one part in this many of its time on watching.
 const WATCH_SHARE: u64 = 50;
-/// Watching that can be saved up, ns.
+/// Largest unused watching time that the relay keeps, ns.
 const MOST_WATCH_NS: u64 = 2_000_000;
-/// A wake-up is earned in this time, ns: 5,000 a second.
+/// The relay may wake up once per this time, ns: 5,000 times a second.
 const WAKE_NS: u64 = 200_000;
-/// Wake-ups that can be saved up, in the time that earns them, ns: one thousand.
+/// Largest unused wake-up time that the relay keeps, ns: one thousand wake-ups.
 const MOST_WAKES_NS: u64 = 1_000 * WAKE_NS;
-/// How long a nap is, ns.
+/// Length of a nap, ns.
 const NAP_NS: u64 = 150_000;
-/// Whether it is quiet enough to end napping is asked this often, ns.
+/// Interval at which the relay checks whether it can stop napping, ns.
 const WINDOW_NS: u64 = 10_000_000;
-/// Packets in and out within a window that are few.
+/// The relay stops napping after a window with fewer packets than this, in and out.
 const FEW_PACKETS: u64 = 50;
 
-/// How the relay rests.
+/// How the relay waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// Not at all: a packet is due in a moment.
+    /// Not at all: a packet is due very soon.
     Watch,
-    /// Until a packet comes, or at most so long, ns.
+    /// Until a packet comes, or for at most this long, ns.
     Sleep(Option<u64>),
-    /// So long, ns, whatever comes.
+    /// For this long, ns, even if a packet comes.
     Nap(u64),
 }
 
-/// The allowances.
+/// The allowances for watching and for wake-ups.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     watch: u64,
     wakes: u64,
-    /// When both last grew.
+    /// When both were last increased.
     since: u64,
-    /// What is being watched away: from when, until a packet is due.
+    /// The current watch: when it began, and when the packet is due.
     watching: Option<(u64, u64)>,
     napping: Option<Window>,
 }
@@ -53,7 +53,7 @@ struct Window {
 }
 
 impl Pace {
-    /// How to rest at `now` when the next packet is due at `due`, both ns.
+    /// How to wait at `now`, if the next packet is due at `due`; both ns.
     pub(crate) fn rest(&mut self, now: u64, due: Option<u64>) -> Rest {
         self.settle(now);
         if self.is_napping(now) {

@@ -1,4 +1,4 @@
-//! How the relay did: how late it delivered, what it dropped, and what it took.
+//! The relay's report: how late it delivered, and what the path dropped or changed.
 
 use firstflight_load::record::Carried;
 use firstflight_path::Drops;
@@ -9,7 +9,7 @@ use crate::ledger::Ledger;
 use crate::scheduling::Scheduling;
 
 const BUCKET_NS: u64 = 1_000;
-/// Buckets reach to 20 ms; what is later falls into the last one, the maximum stays exact.
+/// Buckets of 1 µs, up to 20 ms. Later packets fall into the last one; the maximum stays exact.
 const BUCKETS: usize = 20_000;
 
 /// A histogram of delivery time minus due time.
@@ -20,14 +20,14 @@ pub struct Lateness {
     max_ns: u64,
 }
 
-/// Lateness as it is reported, ms.
+/// The summary of the lateness, ms.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LatenessSummary {
     /// Median.
     pub late_p50_ms: f64,
     /// 99th percentile.
     pub late_p99_ms: f64,
-    /// The latest packet.
+    /// Lateness of the latest packet.
     pub late_max_ms: f64,
 }
 
@@ -78,62 +78,62 @@ impl Lateness {
     }
 }
 
-/// What a relay leaves behind.
+/// The result of a relay.
 #[derive(Debug)]
 pub struct RelayReport {
     /// Every connection it saw while the path was shaped.
     pub ledger: Ledger,
-    /// Every packet, if asked for.
+    /// Every packet, if the job asked for a capture.
     pub capture: Option<Capture>,
     /// How late it was.
     pub lateness: Lateness,
     /// Packets that the path dropped.
     pub drops: Drops,
-    /// Packets that the path sent on twice.
+    /// Packets that the path duplicated.
     pub duplicated: u64,
     /// Packets that a queue marked instead of dropping them.
     pub marked: u64,
-    /// Packets a device refused.
+    /// Packets that a TUN device refused.
     pub refused: u64,
-    /// How the thread was scheduled.
+    /// The scheduling of its thread.
     pub scheduling: Scheduling,
-    /// Processors that were kept from halting.
+    /// Number of processors kept out of idle states.
     pub kept_awake: usize,
-    /// What was taken out of the path's RTT for what the relay adds to it, ms.
+    /// Time that the relay itself adds, taken out of the path's RTT, ms.
     pub taken_out_ms: f64,
-    /// Processor time it took, ns.
+    /// Processor time that it used, ns.
     pub cpu: u64,
     /// How long it ran, ns.
     pub wall: u64,
 }
 
-/// How the relay did.
+/// The summary of a relay's report.
 #[derive(Debug, Clone, Serialize)]
 pub struct RelaySummary {
-    /// What the path did.
+    /// The counts of the path.
     #[serde(flatten)]
     pub carried: Carried,
-    /// Packets a device refused.
+    /// Packets that a TUN device refused.
     pub refused: u64,
     /// How late packets were delivered.
     #[serde(flatten)]
     pub lateness: LatenessSummary,
-    /// Whether one was later than the bound.
+    /// Whether a packet was later than the bound.
     pub late: bool,
-    /// How the relay's thread was scheduled.
+    /// The scheduling of the relay's thread.
     pub scheduling: Scheduling,
-    /// Processors that were kept from halting.
+    /// Number of processors kept out of idle states.
     pub kept_awake: usize,
-    /// What was taken out of the path's RTT for what the relay adds to it, ms.
+    /// Time that the relay itself adds, taken out of the path's RTT, ms.
     pub taken_out_ms: f64,
-    /// Processor time it took, ms.
+    /// Processor time that it used, ms.
     pub cpu_ms: f64,
     /// How long it ran, ms.
     pub wall_ms: f64,
 }
 
 impl RelaySummary {
-    /// Sums a relay's work up.
+    /// Summarises a relay's report.
     pub fn new(report: &RelayReport, late_bound_ms: f64) -> Self {
         let lateness = report.lateness.summary();
         Self {

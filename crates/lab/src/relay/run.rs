@@ -23,7 +23,7 @@ use crate::scheduling::{self, Awake, Scheduling};
 use crate::tun::{Frame, Offload, Tun};
 use crate::{LabError, clock};
 
-/// Packets read from one side before the other side and the departures get their turn.
+/// Packets read from one side before the relay turns to the other side and to departures.
 const BATCH: usize = 32;
 
 const BYPASS: u8 = 0;
@@ -31,25 +31,25 @@ const SHAPED: u8 = 1;
 const HASTENED: u8 = 2;
 const STOPPED: u8 = 3;
 
-/// What the relay stands between.
+/// The two ends that the relay connects.
 #[derive(Debug)]
 pub struct Wire {
     /// The client's device.
     pub client: Tun,
     /// The servers' device.
     pub servers: Tun,
-    /// How many hosts there are, to tell their addresses from the services'.
+    /// Number of hosts. It tells their addresses from those of the lab's services.
     pub hosts: usize,
     /// The addresses of both ends.
     pub block: Block,
-    /// Largest packet the kernel hands over, bytes.
+    /// Largest packet that the kernel hands over, bytes.
     pub largest_packet: usize,
-    /// The client is behind a NAT, which had another address until the path was shaped.
+    /// Whether the client is behind a NAT that changes its address when the path is shaped.
     pub changes_nat: bool,
 }
 
 impl Wire {
-    /// Between a client and one server, whose kernels leave nothing to the relay.
+    /// A wire between a client and one server, without offloads.
     pub fn of_one_host(ip: IpVersion, client: Tun, servers: Tun) -> Self {
         Self {
             client,
@@ -62,16 +62,16 @@ impl Wire {
     }
 }
 
-/// What a relay keeps beyond one entry per connection.
+/// What the relay records besides one ledger entry per connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Keep {
     /// Every packet, for a capture.
     pub packets: bool,
-    /// When each byte of each connection passed.
+    /// When each byte of each connection crossed.
     pub times: bool,
 }
 
-/// Where a packet comes from, where it goes.
+/// One end of the relay.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Near,
@@ -79,7 +79,7 @@ enum End {
 }
 
 impl Wire {
-    /// A packet as the NAT makes it until the path is shaped; `None` if it stays as it is.
+    /// A packet as the NAT changes it before the path is shaped; `None` if it stays the same.
     fn before_shaping(&self, direction: Direction, packet: &[u8]) -> Option<Vec<u8>> {
         let Block { client, former, .. } = self.block;
         let (from, to) = match direction {
@@ -104,7 +104,7 @@ impl Wire {
 pub struct Relay {
     control: Arc<Control>,
     thread: JoinHandle<RelayReport>,
-    /// Ends with the relay.
+    /// Stops when the relay ends.
     awake: Option<Awake>,
 }
 
@@ -115,9 +115,11 @@ struct Control {
 }
 
 impl Relay {
-    /// Starts the relay. At first packets cross at once, unseen: cookies are fetched, services are tried.
+    /// Starts the relay. At first packets cross at once, and unrecorded: the lab fetches cookies and tries its
+    /// services.
     ///
-    /// The calling thread's scheduling policy is inherited: it must still be real-time when `realtime`.
+    /// The thread inherits the scheduling policy of the calling thread, which must still be real-time if
+    /// `realtime`.
     ///
     /// # Errors
     /// [`LabError`] when the path is impossible or the thread cannot be started.
@@ -156,18 +158,18 @@ impl Relay {
         })
     }
 
-    /// From now on packets cross the path as described, and are seen.
+    /// From now on packets cross the path as described, and are recorded.
     pub fn shape(&self) {
         self.control.set(SHAPED);
     }
 
-    /// From now on packets arrive in their order as soon as the relay has them: the measurement is over, and
-    /// what is under way is only to be seen through.
+    /// From now on the relay delivers packets in order, without delay. The measurement is over, and what is under
+    /// way only has to arrive.
     pub fn hasten(&self) {
         self.control.set(HASTENED);
     }
 
-    /// Ends the relay and takes what it saw.
+    /// Ends the relay and returns its report.
     ///
     /// # Errors
     /// [`LabError`] when the relay has died.
@@ -195,17 +197,17 @@ fn plain(bytes: u32) -> Packet {
     Packet { bytes, ecn }
 }
 
-/// The connections that crossed the shaped path, as the path numbers them.
+/// The connections that crossed the shaped path, with the path's handles.
 #[derive(Default)]
 struct Flows {
-    /// Those that are in the ledger, by its number.
+    /// Those in the ledger, by their number there.
     known: Vec<Flow>,
-    /// Others of UDP.
+    /// Other UDP connections.
     udp: HashMap<ConnectionKey, Flow>,
 }
 
 impl Flows {
-    /// The flow of connection `number` of the ledger, which counts first packets.
+    /// The flow of connection `number` of the ledger, which numbers connections by their first packets.
     fn of_connection(
         &mut self,
         network: &mut Network<Frame>,
@@ -219,7 +221,7 @@ impl Flows {
         self.known[number]
     }
 
-    /// The flow of a packet that belongs to no connection of the ledger.
+    /// The flow of a packet whose connection is not in the ledger.
     fn of_other(
         &mut self,
         network: &mut Network<Frame>,
@@ -241,7 +243,7 @@ struct Loop<'a> {
     flows: Flows,
     control: &'a Control,
     spare: Vec<Frame>,
-    /// What was read last.
+    /// The packet that was read last.
     frame: Frame,
     pace: Pace,
     report: RelayReport,
@@ -302,7 +304,7 @@ impl<'a> Loop<'a> {
         self.report
     }
 
-    /// Rests until it is time to look; returns whether packets may have come from the client and the servers.
+    /// Waits until it is time to look. Returns whether the client's and the servers' devices may have packets.
     fn wait(&mut self) -> [bool; 2] {
         match self.pace.rest(clock::now(), self.network.next_event()) {
             Rest::Watch => self.poll(Some(0)),
@@ -314,14 +316,14 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Sleeps until a packet comes, `longest` ns have passed, or the relay is told something.
+    /// Sleeps until a packet comes, `longest` ns have passed, or the relay gets a message.
     fn poll(&mut self, longest: Option<u64>) -> [bool; 2] {
         let mut fds = [
             PollFd::new(self.wire.client.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.wire.servers.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.control.wake.as_fd(), PollFlags::POLLIN),
         ];
-        // An interrupted or failed wait only means looking again.
+        // After an interrupted or failed wait the relay looks again.
         let _ = ppoll(
             &mut fds,
             longest.map(|time| TimeSpec::from_duration(Duration::from_nanos(time))),
@@ -333,7 +335,7 @@ impl<'a> Loop<'a> {
         [fds[0].any() == Some(true), fds[1].any() == Some(true)]
     }
 
-    /// Reads what has come from one side; `true` when there may be more.
+    /// Reads packets from one side; `true` if there may be more.
     fn read_batch(&mut self, direction: Direction) -> bool {
         for _ in 0..BATCH {
             if !self.wire.device(direction, End::Near).read(&mut self.frame) {
@@ -356,11 +358,11 @@ impl<'a> Loop<'a> {
         } else {
             source
         };
-        // A kernel looks for neighbours and routers of IPv6, which are not there.
+        // The kernel searches for IPv6 neighbours and routers, which do not exist here.
         if far_end.is_ipv6() && !is_origin(far_end) {
             return;
         }
-        // Asked for each packet, after reading it: a SYN sent after `shape` must not cross unseen.
+        // Checked for each packet, after reading it: a SYN sent after `shape` must not cross unrecorded.
         if self.control.state.load(Ordering::SeqCst) == BYPASS {
             let device = self.wire.device(direction, End::Far);
             let written = match self.wire.before_shaping(direction, packet) {
@@ -382,7 +384,7 @@ impl<'a> Loop<'a> {
             Some(Action::Drop) => {}
             Some(Action::Duplicate) => {
                 self.carry(now, direction, flow, bytes);
-                // The box is behind the client's link, which carries the segment once.
+                // The middlebox is behind the client's link, so the segment crosses that link once.
                 self.carry(now, direction, flow, 0);
             }
             Some(Action::Reset) => {
@@ -405,7 +407,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Enters what was read last into the ledger: its flow, and what is to be done to it.
+    /// Enters the last packet read into the ledger. Returns its flow, and the action of a rule or middlebox.
     fn meet(&mut self, direction: Direction, now: u64, origin: usize) -> (Flow, Option<Action>) {
         let packet = self.frame.packet();
         let (ledger, network) = (&mut self.report.ledger, &mut self.network);
@@ -450,7 +452,7 @@ impl<'a> Loop<'a> {
         (flow, action)
     }
 
-    /// Puts what was read last on the path, as a packet of `flow` and of `bytes`.
+    /// Sends the last packet read on the path, as a packet of `flow` and of `bytes`.
     fn carry(&mut self, now: u64, direction: Direction, flow: Flow, bytes: u32) {
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.copy_from(&self.frame);
@@ -460,7 +462,7 @@ impl<'a> Loop<'a> {
         self.note_drops();
     }
 
-    /// Enters what the path has dropped into the ledger.
+    /// Enters the packets that the path has dropped into the ledger.
     fn note_drops(&mut self) {
         while let Some(drop) = self.network.next_drop() {
             if let Some(datagram) = Datagram::parse(drop.payload.packet()) {
@@ -470,7 +472,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Until when packets are due.
+    /// Packets due by this time are delivered now.
     fn horizon(&self) -> u64 {
         if self.control.state.load(Ordering::SeqCst) == HASTENED {
             u64::MAX

@@ -1,31 +1,31 @@
-//! What is done for a relay to be in time, and for what it adds to round trips itself.
+//! Settings that keep the relay in time, and the correction for the time that it adds to round trips.
 
 use firstflight_path::PathConfig;
 use serde::Deserialize;
 
-/// The most of a round trip that is taken out for what the relay adds itself, ms, and as a share of the RTT.
+/// The largest correction of a round trip, ms, and as a share of the RTT.
 const MOST_TAKEN_OUT_MS: f64 = 1.0;
 const MOST_TAKEN_OUT_SHARE: f64 = 0.1;
 
-/// What is done for a relay to be in time.
+/// Settings that keep the relay in time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timing {
-    /// Whether processors are kept from halting.
+    /// Whether processors are kept out of idle states.
     pub keep_awake: bool,
-    /// What the relay adds to a round trip, ms, as a calibration has measured it: it is taken out of the
+    /// Time that the relay adds to a round trip, ms, as measured by a calibration. It is taken out of the
     /// propagation delay, at most 1 ms and 10 % of the RTT.
     pub take_out_ms: f64,
 }
 
 impl Timing {
-    /// What is taken out of a round trip of `rtt_ms`, ms.
+    /// The correction of a round trip of `rtt_ms`, ms.
     pub fn taken_out_ms(self, rtt_ms: f64) -> f64 {
         let most_ms = MOST_TAKEN_OUT_MS.min(MOST_TAKEN_OUT_SHARE * rtt_ms);
         self.take_out_ms.min(most_ms).max(0.0)
     }
 
-    /// The path whose delays the relay makes so that packets find those of `path`.
+    /// The path with corrected delays, so that packets meet the delays of `path`.
     pub(super) fn corrected(self, path: &PathConfig) -> PathConfig {
         let corrected = |rtt_ms: f64| rtt_ms - self.taken_out_ms(rtt_ms);
         PathConfig {

@@ -1,8 +1,9 @@
-//! The seccomp filter of a watch: what it reports, how it is loaded, and how its listener comes to this process.
+//! The seccomp filter of a watch: which calls it reports, how it is loaded, and how its listener reaches this
+//! process.
 //!
-//! The filter is loaded between `fork` and `exec`, where nothing may be allocated. The kernel then gives the child a
-//! descriptor by which the notifications come (seccomp(2), `SECCOMP_FILTER_FLAG_NEW_LISTENER`); the child sends it over
-//! a socket (unix(7), `SCM_RIGHTS`).
+//! The filter is loaded between `fork` and `exec`, where allocation is not allowed. The kernel then gives the child
+//! a descriptor for the notifications (seccomp(2), `SECCOMP_FILTER_FLAG_NEW_LISTENER`). The child sends it over a
+//! socket (unix(7), `SCM_RIGHTS`).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -12,7 +13,7 @@ use nix::libc;
 
 use super::{TCP_FASTOPEN, TCP_FASTOPEN_CONNECT};
 
-/// The architecture whose calls are looked at (`linux/audit.h`); 0, which none has, on others.
+/// The architecture whose calls are reported (`linux/audit.h`); 0, which matches none, on others.
 const ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") {
     0xC000_003E
 } else if cfg!(target_arch = "aarch64") {
@@ -21,7 +22,7 @@ const ARCHITECTURE: u32 = if cfg!(target_arch = "x86_64") {
     0
 };
 
-/// Reports every `connect`, what sends with `MSG_FASTOPEN`, the options of Fast Open, and new `io_uring`s; allows
+/// Reports every `connect`, sends with `MSG_FASTOPEN`, the socket options of Fast Open, and new `io_uring`s. Allows
 /// everything else.
 pub(super) fn filter() -> Vec<libc::sock_filter> {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
@@ -69,14 +70,14 @@ pub(super) fn filter() -> Vec<libc::sock_filter> {
     filter
 }
 
-/// Loads the filter into the calling thread: the descriptor that its notifications come by, or the error as a negative
-/// number. Called between `fork` and `exec`.
+/// Loads the filter into the calling thread. Returns the descriptor for its notifications, or the error as a
+/// negative number. Called between `fork` and `exec`.
 pub(super) fn listener(filter: &[libc::sock_filter]) -> libc::c_int {
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_ptr().cast_mut(),
     };
-    // A signal must not interrupt a call that is being looked at (Linux 5.19); Go sends its threads many.
+    // A signal must not interrupt a reported call (Linux 5.19); Go sends its threads many.
     for flags in [
         libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
         libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,

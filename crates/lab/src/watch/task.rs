@@ -1,6 +1,7 @@
-//! What can be read of another process: its descriptors, its memory, and the file that it runs.
+//! Reads another process: its descriptors, its memory, and the file that it runs.
 //!
-//! Everything here may fail because the process has ended meanwhile: there is then no answer, and no error.
+//! Every function may fail because the process has ended meanwhile. It then returns `None` or an empty value, not
+//! an error.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +13,7 @@ use nix::libc;
 
 use super::Linkage;
 
-/// A descriptor of another process's, as one of ours (`pidfd_getfd(2)`, Linux 5.6).
+/// A copy of another process's descriptor (`pidfd_getfd(2)`, Linux 5.6).
 pub(super) fn borrow(task: libc::pid_t, descriptor: RawFd) -> Option<OwnedFd> {
     // A task may be a thread; its process has the same descriptors.
     let process = group(task).unwrap_or(task);
@@ -22,20 +23,20 @@ pub(super) fn borrow(task: libc::pid_t, descriptor: RawFd) -> Option<OwnedFd> {
     owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) })
 }
 
-/// The descriptor that a system call gave.
+/// The descriptor that a system call returned.
 fn owned(answer: libc::c_long) -> Option<OwnedFd> {
-    // SAFETY: what such a call gives belongs to its caller alone.
+    // SAFETY: the caller of such a call owns the descriptor.
     (answer >= 0).then(|| unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
 }
 
-/// The process of a task.
+/// The process ID of a task.
 fn group(task: libc::pid_t) -> Option<libc::pid_t> {
     let status = fs::read_to_string(format!("/proc/{task}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     line.trim().parse().ok()
 }
 
-/// Bytes of another process's memory (`process_vm_readv(2)`).
+/// Reads another process's memory (`process_vm_readv(2)`).
 pub(super) fn read_memory<const LENGTH: usize>(task: libc::pid_t, at: u64) -> Option<[u8; LENGTH]> {
     let mut bytes = [0_u8; LENGTH];
     let local = libc::iovec {
@@ -51,7 +52,7 @@ pub(super) fn read_memory<const LENGTH: usize>(task: libc::pid_t, at: u64) -> Op
     (usize::try_from(read) == Ok(LENGTH)).then_some(bytes)
 }
 
-/// An address that another process has given to a call.
+/// A socket address that another process has passed to a call.
 pub(super) fn peer(task: libc::pid_t, at: u64, length: u64) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(read_memory(task, at)?);
     match i32::from(family) {
@@ -80,7 +81,7 @@ pub(super) fn program(task: libc::pid_t) -> String {
     name.unwrap_or_else(|| "?".to_owned())
 }
 
-/// How a task's program is linked: dynamic ones name an interpreter (elf(5), `PT_INTERP`).
+/// How a task's program is linked: a dynamic one names an interpreter (elf(5), `PT_INTERP`).
 pub(super) fn linkage(task: libc::pid_t) -> Option<Linkage> {
     let mut head = vec![0; 4_096];
     let mut file = fs::File::open(format!("/proc/{task}/exe")).ok()?;
@@ -94,7 +95,7 @@ pub(super) fn linkage(task: libc::pid_t) -> Option<Linkage> {
     })
 }
 
-/// Whether an ELF file of 64 bits names an interpreter; `None` of anything else.
+/// Whether a 64-bit ELF file names an interpreter; `None` for any other file.
 fn has_interpreter(head: &[u8]) -> Option<bool> {
     const PT_INTERP: u32 = 3;
     let number = |at: usize, bytes: usize| {
@@ -123,7 +124,7 @@ fn has_interpreter(head: &[u8]) -> Option<bool> {
     Some(false)
 }
 
-/// Libraries for TLS that a task has in its memory.
+/// TLS libraries that a task has mapped.
 pub(super) fn tls_libraries(task: libc::pid_t) -> BTreeSet<String> {
     const NAMES: [&str; 8] = [
         "libssl",
@@ -161,9 +162,9 @@ mod tests {
         assert_eq!(has_interpreter(&header(&[6, 3, 1])), Some(true));
         assert_eq!(has_interpreter(&header(&[1, 4])), Some(false));
         assert_eq!(has_interpreter(b"#!/bin/sh\n"), None);
-        // A header that is cut off says nothing.
+        // A truncated header gives no answer.
         assert_eq!(has_interpreter(&header(&[1, 3])[..100]), None);
-        // Nor does one whose table would begin at the end of all addresses.
+        // Nor does a header whose table would begin at the end of the address space.
         let mut beyond = header(&[3]);
         beyond[32..40].fill(0xff);
         assert_eq!(has_interpreter(&beyond), None);

@@ -7,18 +7,18 @@ use serde::Serialize;
 
 use crate::LabError;
 
-/// Fast Open counters of one namespace, or their growth.
+/// Fast Open counters of one namespace, or their increase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// `TCPFastOpenActive`: connections whose SYN data was acknowledged, at the client.
     pub active: u64,
     /// `TCPFastOpenActiveFail`: SYN data sent and not acknowledged.
     pub active_fail: u64,
-    /// `TCPFastOpenPassive`: SYN data taken, at the server.
+    /// `TCPFastOpenPassive`: SYN data accepted, at the server.
     pub passive: u64,
     /// `TCPFastOpenPassiveFail`: SYN data refused for an invalid cookie.
     pub passive_fail: u64,
-    /// `TCPFastOpenPassiveAltKey`: SYN data taken for a cookie of the backup key.
+    /// `TCPFastOpenPassiveAltKey`: SYN data accepted with a cookie of the backup key.
     pub passive_alt_key: u64,
     /// `TCPFastOpenListenOverflow`: refused because too many were pending.
     pub listen_overflow: u64,
@@ -37,7 +37,7 @@ impl Counters {
         Ok(Self::parse(&text))
     }
 
-    /// What has been counted since `earlier`.
+    /// The increase since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Counters {
         }
     }
 
-    /// The client's counters with the servers' ones.
+    /// The client's counters combined with the servers'.
     #[must_use]
     pub fn joined(client: Self, servers: Self) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Counters {
     }
 }
 
-/// Every counter of `TcpExt` by its name, of the text of `/proc/net/netstat`.
+/// Every counter of `TcpExt` by its name, from the text of `/proc/net/netstat`.
 pub(crate) fn tcp_ext(text: &str) -> HashMap<&str, u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
     let names = lines.next().unwrap_or_default().split_whitespace();

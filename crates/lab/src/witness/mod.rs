@@ -15,7 +15,7 @@ pub use tcp_info::TcpInfo;
 pub(crate) use counters::tcp_ext;
 pub(crate) use tcp_info::congestion_control;
 
-/// What one end of a connection has agreed on: the version of TLS, and whether a session is resumed; `None` before.
+/// What one end has negotiated: the TLS version, and whether a session is resumed; `None` before.
 pub(crate) fn agreed(tls: &CommonState) -> Option<(TlsVersion, bool)> {
     let version = match tls.protocol_version()? {
         ProtocolVersion::TLSv1_2 => TlsVersion::V1_2,

@@ -1,4 +1,5 @@
-//! Three witnesses, one verdict: a `tfo` load used Fast Open and a `tcp` load did not.
+//! The proof of a load: the relay, the sockets and the kernel's counters must agree that it used Fast Open, or did
+//! not.
 
 use firstflight_load::ledger::Count;
 use firstflight_load::promise::{Client, Given, Promise, Server};
@@ -8,7 +9,7 @@ use serde::Serialize;
 use super::{Counters, tally};
 use crate::ledger::Entry;
 
-/// What the witnesses said of one connection.
+/// What the witnesses report of one connection.
 #[derive(Debug, Clone)]
 pub struct Statement {
     /// The connection's number in the load.
@@ -17,16 +18,16 @@ pub struct Statement {
     pub ledger: Option<Entry>,
     /// `TCP_INFO`'s "SYN data acknowledged"; `None` if the socket could not be asked.
     pub tcp_info: Option<bool>,
-    /// What its server's end tells; `None` where no server accepted it.
+    /// What its server's end reports; `None` if no server accepted it.
     pub server: Option<Server>,
-    /// What its client's end tells.
+    /// What its client's end reports.
     pub client: Client,
 }
 
 /// The verdict.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Proof {
-    /// Whether all witnesses agree with each other and with what was promised.
+    /// Whether all witnesses agree with each other and with the promise.
     pub ok: bool,
     /// What the relay counted.
     pub ledger: Count,
@@ -36,29 +37,29 @@ pub struct Proof {
     pub tcp_info: TcpInfoCount,
     /// What the kernel counted.
     pub counters: Counters,
-    /// Every contradiction, in words.
+    /// Every contradiction, as text.
     pub disagreements: Vec<String>,
 }
 
-/// Whose sockets testify by `TCP_INFO`.
+/// Which sockets give `TCP_INFO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sockets {
     /// The client's own.
     Client,
-    /// The servers': those of a foreign client cannot be asked.
+    /// The servers', because a foreign client's cannot be asked.
     Servers,
 }
 
-/// `TCP_INFO`'s part.
+/// The sum over `TCP_INFO`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TcpInfoCount {
     /// Sockets that say their SYN data was acknowledged.
     pub syn_data: u64,
 }
 
-/// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers'. They have
-/// counted the connections of `visits` too, of which nothing is promised.
+/// Compares the witnesses. `counters`: the increase during the load, at the client and the servers. It includes the
+/// connections of `visits`, of which nothing is promised.
 pub fn examine<'a>(
     promise: &Promise,
     statements: &'a [Statement],

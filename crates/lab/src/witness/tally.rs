@@ -1,4 +1,4 @@
-//! What the kernel must have counted, by what the relay saw.
+//! Compares the kernel's counters with what the relay saw.
 
 use firstflight_load::ledger::{Cookie, Entry};
 use firstflight_path::Action;
@@ -9,13 +9,13 @@ use super::Counters;
 struct Tally {
     name: &'static str,
     counted: u64,
-    /// How often the relay saw it, and how many more there may have been.
+    /// How often the relay saw the event, and how many more the kernel may have counted.
     seen: u64,
     more: u64,
     what: &'static str,
 }
 
-/// Every counter that says something else than the relay, in words.
+/// Every counter that contradicts the relay, as text.
 pub(super) fn contradictions(entries: &[&Entry], counters: Counters) -> Vec<String> {
     let [active, passive] = taken(entries, counters);
     let [requests, refused, backup] = cookies(entries, counters);
@@ -34,7 +34,7 @@ pub(super) fn contradictions(entries: &[&Entry], counters: Counters) -> Vec<Stri
 
 fn taken(entries: &[&Entry], counters: Counters) -> [Tally; 2] {
     let accepted = count(entries, Entry::accepted);
-    // A client that hung up before the SYN-ACK came has no socket left to count it.
+    // A client that closed before the SYN-ACK came has no socket left to count it.
     let deserted = count(entries, |entry| entry.accepted() && entry.deserted());
     let what = "SYNs with data accepted";
     [
@@ -49,14 +49,15 @@ fn taken(entries: &[&Entry], counters: Counters) -> [Tally; 2] {
             name: "TCPFastOpenPassive",
             counted: counters.passive,
             seen: accepted,
-            // A server counts a good cookie, be there data left to take or not (`tcp_try_fastopen`).
+            // A server counts a valid cookie whether the SYN still has data or not (`tcp_try_fastopen`).
             more: count(entries, |entry| entry.interfered == Some(Action::StripData)),
             what,
         },
     ]
 }
 
-/// Data in vain, at the client. Three timeouts count as well (`tcp_fastopen_active_detect_blackhole`).
+/// SYN data that was not accepted, at the client. Three timeouts also count
+/// (`tcp_fastopen_active_detect_blackhole`).
 fn failed(entries: &[&Entry], counters: Counters) -> Tally {
     let is_in_vain = |entry: &Entry| entry.offered() && !entry.accepted();
     Tally {
@@ -72,7 +73,7 @@ fn failed(entries: &[&Entry], counters: Counters) -> Tally {
     }
 }
 
-/// What came of cookies, at the servers.
+/// How servers treated cookies.
 fn cookies(entries: &[&Entry], counters: Counters) -> [Tally; 3] {
     let of = |cookie: Cookie, is_clear_wanted: bool| {
         count(entries, |entry| {
@@ -97,7 +98,7 @@ fn cookies(entries: &[&Entry], counters: Counters) -> [Tally; 3] {
         Tally {
             name: "TCPFastOpenPassiveFail",
             counted: counters.passive_fail,
-            // A server with too many requests pending looks at no cookie.
+            // A server with too many pending requests checks no cookie.
             seen: refused.saturating_sub(counters.listen_overflow),
             more: of(Cookie::Sent, false) + counters.listen_overflow,
             what: "cookies refused",
@@ -106,7 +107,7 @@ fn cookies(entries: &[&Entry], counters: Counters) -> [Tally; 3] {
             name: "TCPFastOpenPassiveAltKey",
             counted: counters.passive_alt_key,
             seen: count(entries, is_renewed),
-            // A SYN-ACK that is sent again brings no cookie.
+            // A retransmitted SYN-ACK carries no cookie.
             more: of(Cookie::Sent, false) + sent_again,
             what: "good cookies replaced",
         },
@@ -117,7 +118,7 @@ fn count(entries: &[&Entry], test: impl Fn(&Entry) -> bool) -> u64 {
     entries.iter().filter(|entry| test(entry)).count() as u64
 }
 
-/// Whether its first SYN reached the server as it was sent, and the answer came.
+/// Whether its first SYN reached the server unchanged, and the answer arrived.
 fn is_clear(entry: &Entry) -> bool {
     entry.interfered.is_none() && entry.syn_retransmits == 0 && entry.answered.is_some()
 }

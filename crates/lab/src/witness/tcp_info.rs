@@ -1,4 +1,4 @@
-//! What the socket itself says (`TCP_INFO` and `TCP_CONGESTION`, `linux/tcp.h`).
+//! What the kernel reports of a socket (`TCP_INFO` and `TCP_CONGESTION`, `linux/tcp.h`).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -20,14 +20,14 @@ const RTO: usize = 8;
 const SSTHRESH: usize = 76;
 const CWND: usize = 80;
 
-/// The parts of `struct tcp_info` that testify to Fast Open and to the sender's state.
+/// The fields of `struct tcp_info` about Fast Open and the sender's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Data in the SYN was acknowledged.
     pub syn_data: bool,
-    /// Why not: 0 no reason, 1 no cookie, 2 data not acknowledged, 3 SYN sent again.
+    /// Why not: 0 no reason, 1 no cookie, 2 data not acknowledged, 3 SYN retransmitted.
     pub client_fail: u8,
-    /// What the sender does about loss (`enum tcp_ca_state`).
+    /// State of loss recovery (`enum tcp_ca_state`).
     pub phase: u8,
     /// Congestion window, segments.
     pub cwnd: u32,
@@ -38,7 +38,7 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Asks a connected socket.
+    /// Reads `TCP_INFO` of a connected socket.
     ///
     /// # Errors
     /// The kernel's, when `socket` is not a TCP socket.
@@ -56,13 +56,13 @@ impl TcpInfo {
     }
 }
 
-/// The congestion control of a socket, as the kernel calls it.
+/// The congestion control of a socket, by the kernel's name.
 ///
 /// # Errors
 /// The kernel's, when `socket` is not a TCP socket.
 pub(crate) fn congestion_control(socket: &impl AsFd) -> io::Result<String> {
     let name = getsockopt(socket, sockopt::TcpCongestion)?.into_encoded_bytes();
-    // The kernel fills the rest with zeros.
+    // The kernel pads the name with zeros.
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(name).into_owned())
 }

@@ -7,11 +7,11 @@ use crate::ledger::{EcnBits, Hello, Segment};
 const HOST: usize = 0;
 const OLD: u128 = 0x01d;
 const NEW: u128 = 0x2e3;
-/// Between one connection and the next, and from a SYN to its answer, ns.
+/// Time between two connections, and from a SYN to its answer, ns.
 const BETWEEN: u64 = 10 * GRACE;
 const ANSWER: u64 = GRACE;
 
-/// One connection: what its SYN says, whether its data is acknowledged, and what cookie comes back (0 for none).
+/// One connection: its SYN, whether the SYN's data is acknowledged, and the cookie in the SYN-ACK (0 for none).
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     syn: Syn,
@@ -57,7 +57,7 @@ fn segment(direction: Direction, cookie: Option<u128>, payload_bytes: u32) -> Se
     }
 }
 
-/// What the ledger makes of connections, one after the other.
+/// The ledger of connections, one after the other.
 fn ledger(connections: &[Seen]) -> Vec<Entry> {
     let entry = |(number, seen): (usize, &Seen)| {
         let (cookie, payload_bytes) = match seen.syn {
@@ -82,7 +82,7 @@ fn ledger(connections: &[Seen]) -> Vec<Entry> {
     connections.iter().enumerate().map(entry).collect()
 }
 
-/// What breaks the promise of `cookies`. All connections are to one host.
+/// What breaks the promise of `cookies`, if all connections are to one host.
 fn broken(cookies: Cookies, connections: &[Seen]) -> Vec<String> {
     let fast_open = FastOpen::Cookies { cookies, seed: 1 };
     let promise = Promise::from(fast_open);
@@ -237,7 +237,7 @@ const SILENT: EcnBits = EcnBits {
     cwr: false,
 };
 
-/// A segment of the server's with data, `offset` bytes after its SYN-ACK.
+/// A segment with data from the server, `offset` bytes after its SYN-ACK.
 fn data(offset: u32, payload_bytes: u32) -> Segment {
     Segment {
         flags: TcpFlags {
@@ -249,7 +249,7 @@ fn data(offset: u32, payload_bytes: u32) -> Segment {
     }
 }
 
-/// How a connection breaks the promise to use ECN or not to: its SYN, its SYN-ACK, and one segment of data each.
+/// How a connection with this SYN, this SYN-ACK and these data segments breaks the promise about ECN.
 fn breaks_ecn(asked: bool, syn: EcnBits, syn_ack: EcnBits, sent: &[EcnBits]) -> Option<Breach> {
     held_to_ecn(asked, &with_ecn(syn, syn_ack, sent))
 }
@@ -326,7 +326,7 @@ fn what_is_sent_again_need_not_be_markable_and_a_syn_that_is_sent_again_asks_no_
 const FULL: u32 = 1_448;
 const MS: u64 = 1_000_000;
 
-/// An acknowledgment of the client's, or a request.
+/// An acknowledgment from the client (0 bytes), or a request.
 fn from_client(payload_bytes: u32) -> Segment {
     Segment {
         flags: TcpFlags {
@@ -338,8 +338,8 @@ fn from_client(payload_bytes: u32) -> Segment {
     }
 }
 
-/// A path of 20 ms. The server answers at once, with segments of these sizes; the client acknowledges the first one of
-/// them that reaches it, with `request` bytes of its own; then `more` bytes follow.
+/// A path of 20 ms. The server answers at once, with segments of these sizes. The client acknowledges the first
+/// that reaches it, with `request` bytes of its own. Then the server sends `more` bytes.
 fn first_flight(window: u32, sizes: &[u32], request: u32, more: u32) -> Entry {
     let opening = Segment {
         window,
@@ -411,10 +411,10 @@ fn a_breach_counts_one_and_many_in_plain_english() {
 #[test]
 fn a_server_that_has_no_more_to_send_need_not_use_its_initial_window() {
     let cases = [
-        // The response ends, with a segment that is full or with one that is not.
+        // The response ends, with a full last segment or a shorter one.
         first_flight(64_240, &[FULL, FULL], 0, 0),
         first_flight(64_240, &[FULL, 700], 0, FULL),
-        // What follows answers another request.
+        // The following data answers another request.
         first_flight(64_240, &[FULL, FULL], 300, FULL),
         // The client has no room for a third segment.
         first_flight(2 * FULL, &[FULL, FULL], 0, FULL),
@@ -503,8 +503,7 @@ fn a_key_share_is_offered_where_it_is_asked_for_and_nowhere_else() {
     }
 }
 
-/// What is wrong with a connection that broke what `mode` promises of TLS, where the client's end says the same as the
-/// server's.
+/// How a connection breaks what `mode` promises of TLS, if the client reports the same as the server.
 fn tls_breach(
     mode: Mode,
     cookies: Cookies,
@@ -559,7 +558,7 @@ fn early_data_that_was_announced_and_not_sent_is_named() {
     assert_eq!(asked(None), None);
 }
 
-/// What a load promises of TLS and of what carries it.
+/// What a load promises of TLS and of its transport.
 fn held_to(mode: Mode, cookies: Cookies) -> Promise {
     let Promise { tls, quic, .. } = Load::new(PathConfig::default(), mode, cookies).promise();
     Promise {
@@ -730,7 +729,7 @@ fn tls_over_tcp_in_a_load_with_quic_and_quic_in_any_other_are_caught() {
     for mode in [Mode::Quic, Mode::Quic0Rtt] {
         assert_eq!(over(&udp, mode), None);
         assert_eq!(over(&tcp, mode), Some(Breach::NotQuic));
-        // Origins in the clear have no QUIC.
+        // Origins without TLS have no QUIC.
         let promise = held_to(mode, Cookies::Cold);
         let in_the_clear = promise.broken_by_ends((0, &tcp), Some(&Server::default()), Client::default());
         assert_eq!(in_the_clear, None);

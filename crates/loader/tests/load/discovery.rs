@@ -1,4 +1,4 @@
-//! When a resource is found.
+//! When the loader discovers a resource.
 
 use firstflight_page::{Kind, Resource, Via};
 

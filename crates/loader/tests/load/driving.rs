@@ -1,4 +1,4 @@
-//! What a driver may rely on, and what it may get wrong.
+//! The interface to drivers: what they may rely on, and which of their errors are harmless.
 
 use firstflight_loader::{Command, Config, ConnId, Event, Http2, Loader, Quic, RACE};
 use firstflight_page::Page;
@@ -155,7 +155,7 @@ fn a_load_that_is_done_waits_for_nothing() {
     assert_eq!(loader.finish(u64::MAX).end, 1);
 }
 
-/// A page over https that has as many images as `images`, all at its first byte.
+/// A page over https with a number of images, all referred to at its first byte.
 fn secure(images: usize) -> Page {
     let mut resources = vec![document(1_000)];
     resources.extend((0..images).map(|_| at_byte(1, image("a.test"))));
@@ -210,7 +210,7 @@ fn http2_carries_all_requests_of_an_origin_on_one_connection() {
     );
 }
 
-/// A loader that speaks QUIC, with the connection that it has opened.
+/// A loader that uses QUIC, with the connection that it has opened.
 fn over_quic(images: usize) -> Loader {
     let config = Config {
         quic: Quic::WhereItWorks,
@@ -248,7 +248,7 @@ fn quic_that_gets_through_in_time_has_no_connection_beside_it() {
 
 #[test]
 fn a_connection_over_tcp_races_quic_and_takes_what_that_was_given_if_it_is_ready_first() {
-    // With a ticket a request may go at once, whether the server is there or not.
+    // With a ticket the client sends a request at once, whether the server is reachable or not.
     for has_ticket in [false, true] {
         let mut loader = over_quic(0);
         if has_ticket {

@@ -1,4 +1,4 @@
-//! What becomes of a request that goes wrong.
+//! Failing requests.
 
 use firstflight_loader::{Command, Config, ConnId};
 use firstflight_page::{Kind, Resource, Via};

@@ -1,4 +1,4 @@
-//! What holds a discovered resource back: another that has to be done with, and the lookup of a name.
+//! What a discovered resource waits for: another resource, and the lookup of a name.
 
 use firstflight_loader::Config;
 use firstflight_page::{Host, Kind, Page, Resource, Via};
@@ -12,7 +12,7 @@ fn after(other: usize, mut resource: Resource) -> Resource {
     resource
 }
 
-/// A script that takes 20 ms, and an image that the parser meets but that waits for the script.
+/// A script that takes 20 ms, and an image that the parser finds but that waits for the script.
 fn blocked() -> Page {
     let script = Resource {
         cpu_ms: 20.0,

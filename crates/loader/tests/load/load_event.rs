@@ -1,4 +1,4 @@
-//! When the page is loaded.
+//! When the load event fires.
 
 use firstflight_loader::{Config, Loader};
 use firstflight_page::{Kind, Resource, Via};

@@ -1,4 +1,4 @@
-//! What the loader promises, over a trivial virtual network.
+//! Tests of the loader over a simple virtual network.
 
 mod discovery;
 mod driving;

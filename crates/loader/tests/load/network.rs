@@ -1,4 +1,4 @@
-//! A trivial network and its servers: a fixed RTT, a fixed rate per connection, nothing shared, nothing lost.
+//! A simple network and its servers: fixed RTT, fixed rate per connection, no shared link, no loss.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::run::Run;
 pub(crate) const MS: Nanos = NANOS_PER_MS;
 pub(crate) const RTT: Nanos = 100 * MS;
 
-/// What a server does instead of answering as the page says.
+/// A server's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     NeverAnswers,
@@ -20,7 +20,7 @@ pub(crate) enum Fault {
     ResetsAfter(u64),
     /// Answers with this status.
     Status(u16),
-    /// Sends this many body bytes and calls it complete.
+    /// Sends this many body bytes, and ends the response.
     Ends(u64),
     NoLocation,
 }
@@ -28,9 +28,9 @@ pub(crate) enum Fault {
 #[derive(Debug, Clone)]
 pub(crate) struct Network {
     pub(crate) rtt: Nanos,
-    /// `connect` returns at once and the request rides on the SYN.
+    /// The connection is writable at once, and the request goes with the SYN.
     pub(crate) tfo: bool,
-    /// Time a body byte takes on its connection.
+    /// Transfer time of a body byte.
     pub(crate) per_byte: Nanos,
     /// Body bytes per event.
     pub(crate) chunk: u64,
@@ -38,11 +38,11 @@ pub(crate) struct Network {
     /// Origins that refuse connections, and those that never answer a SYN.
     pub(crate) refusing: HashSet<OriginId>,
     pub(crate) silent: HashSet<OriginId>,
-    /// Connections close without a word after this many responses: the next request meets a reset.
+    /// The server closes silently after this many responses: the next request gets a reset.
     pub(crate) dies_after: Option<u32>,
-    /// The server closes after each response, whatever the client wants.
+    /// The server closes after each response, whatever the client asked for.
     pub(crate) closes: bool,
-    /// How late the driver wakes up for the loader's timers.
+    /// How late the driver handles the loader's timers.
     pub(crate) late: Nanos,
 }
 
@@ -63,13 +63,13 @@ impl Default for Network {
     }
 }
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) record: LoadRecord,
     /// The loader's commands, with the time since navigation start.
     pub(crate) commands: Vec<(Nanos, Command)>,
-    /// Most connections at a time to one origin, and in all.
+    /// Most open connections at a time, to one origin and in all.
     pub(crate) peak_per_origin: usize,
     pub(crate) peak: usize,
 }

@@ -1,4 +1,4 @@
-//! Short ways to write a page down.
+//! Builders for pages.
 
 use firstflight_page::{FORMAT, Initiator, Kind, Page, Resource, Via};
 
@@ -59,7 +59,7 @@ pub(crate) fn image(host: &str) -> Resource {
     found(Kind::Image, host, 0, Via::Parser)
 }
 
-/// `resource`, met at byte `at` of its initiator.
+/// `resource`, found at byte `at` of its initiator.
 pub(crate) fn at_byte(at: u64, mut resource: Resource) -> Resource {
     resource
         .initiator
@@ -69,7 +69,7 @@ pub(crate) fn at_byte(at: u64, mut resource: Resource) -> Resource {
     resource
 }
 
-/// `resource`, asked for `ms` after its discovery.
+/// `resource`, requested `ms` after its discovery.
 pub(crate) fn delayed(ms: f64, mut resource: Resource) -> Resource {
     resource
         .initiator

@@ -1,4 +1,4 @@
-//! Who gets which connection.
+//! Which request gets which connection.
 
 use firstflight_loader::{Command, Config, ConnId, NANOS_PER_MS};
 use firstflight_page::{Kind, Resource, Via};
@@ -64,7 +64,7 @@ fn requests_of_the_same_priority_go_in_order_of_discovery() {
 
 #[test]
 fn a_late_style_sheet_takes_the_connection_that_was_opened_for_an_image() {
-    // The sheet is found 50 ms after the image, while the image's connection is being opened.
+    // The style sheet is found 50 ms after the image, while the image's connection is being opened.
     let sheet = at_byte(500, found(Kind::Style, "b.test", 0, Via::Parser));
     let page = page(vec![document(500), image("b.test"), sheet]);
     let network = Network {
@@ -75,7 +75,7 @@ fn a_late_style_sheet_takes_the_connection_that_was_opened_for_an_image() {
     assert_eq!(outcome.sent(), [0, 2, 1]);
     let (image, sheet) = (&outcome.record.requests[1], &outcome.record.requests[2]);
     assert_eq!((sheet.conn, image.conn), (Some(ConnId(1)), Some(ConnId(2))));
-    // Only the part of the handshake that it waited for is its own.
+    // Its connect time is only the part of the handshake that it waited for.
     assert_eq!(
         (sheet.connect_start, sheet.connect_end),
         (Some(5 * RTT / 2), Some(3 * RTT))

@@ -1,4 +1,4 @@
-//! What holds for every page on every network.
+//! Invariants for every page on every network.
 
 use firstflight_loader::Config;
 use firstflight_page::{Host, Initiator, Kind, Origin, Page, Resource, Via};
@@ -21,7 +21,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     ])
 }
 
-/// A resource whose initiator and offsets are still fractions.
+/// A resource whose initiator and offsets are fractions, to be resolved later.
 fn draft() -> impl Strategy<Value = (Resource, f64, Via, f64, f64, Option<f64>)> {
     let via = prop::sample::select(vec![
         Via::Parser,
@@ -59,7 +59,7 @@ fn draft() -> impl Strategy<Value = (Resource, f64, Via, f64, f64, Option<f64>)>
     )
 }
 
-/// Names that take longer and longer to look up.
+/// Hosts whose lookups take longer and longer.
 fn hosts(page: &Page) -> Vec<Host> {
     let host = |(number, origin): (usize, Origin)| Host {
         host: origin.host,

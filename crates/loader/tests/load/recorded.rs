@@ -1,4 +1,4 @@
-//! What hosts spoke in the recording: HTTP/2 with some, one connection for several, certificates to be verified.
+//! What hosts did in the recording: HTTP/2 with some, one connection for several, certificate verification.
 
 use firstflight_loader::{Command, Config, ConnId, Event, Http2, Loader};
 use firstflight_page::{Host, HttpSpoken, Page};
@@ -14,7 +14,7 @@ fn host(name: &str, http: HttpSpoken) -> Host {
     }
 }
 
-/// A document over HTTP/1.1, two images each of `b.test` and of `c.test`, which `b.test`'s connection carries.
+/// A document over HTTP/1.1, and two images each of `b.test` and `c.test`, both on `b.test`'s connection.
 fn recorded() -> Page {
     let images = ["b.test", "b.test", "c.test", "c.test"].map(image);
     let mut page = page([document(1_000)].into_iter().chain(images).collect());
@@ -33,7 +33,7 @@ fn recorded() -> Page {
     page
 }
 
-/// A loader that has the document's header: it has met the images.
+/// A loader that has received the document's header, and has discovered the images.
 fn loader(page: &Page, config: Config) -> Loader {
     let mut loader = Loader::new(page, config, 0);
     let Some(Command::Open { conn, .. }) = loader.poll() else {

@@ -1,4 +1,4 @@
-//! No order of events, sensible or not, breaks the loader.
+//! No sequence of events, sensible or not, makes the loader panic.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ fn varied() -> Page {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Connection, what happens, a number, and whether it is told of the request that the connection carries.
+    /// Connection, kind of event, a number, and whether the event names the request that the connection carries.
     Event(u32, u8, u64, bool),
     Timeout,
     Wait(Nanos),

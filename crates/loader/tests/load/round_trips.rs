@@ -1,4 +1,4 @@
-//! What a page costs, in round trips.
+//! Page load times, in round trips.
 
 use firstflight_loader::Config;
 use firstflight_page::{Kind, Page, Via};
@@ -6,7 +6,8 @@ use firstflight_page::{Kind, Page, Via};
 use crate::network::{Network, RTT};
 use crate::pages::{document, found, image, page, redirecting};
 
-/// A document, a script it names, a script that one asks for, and so on, `length` in all, each on its own host.
+/// A chain of `length` resources, each on its own host: a document, its script, a script that this one requests,
+/// ...
 fn chain(length: usize) -> Page {
     let link = |index: usize| {
         let via = if index == 1 { Via::Parser } else { Via::Script };
@@ -51,8 +52,8 @@ fn one_origin_with_keep_alive_pays_for_one_handshake() {
         { found(Kind::Image, "a.test", 1, Via::Style) },
     ]);
     let outcome = Network::default().load(&page);
-    // The sheet is found when the document's header arrives, so it does not wait for that connection: it opens
-    // a second one, but goes out on the first, which is free at the same instant.
+    // The style sheet is found when the document's header arrives, so the loader opens a second connection for it.
+    // But it is sent on the first, which becomes free at the same time.
     assert_eq!(outcome.record.plt, Some(4 * RTT));
     assert_eq!(tfo().load(&page).record.plt, Some(3 * RTT));
 }

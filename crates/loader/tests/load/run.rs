@@ -1,4 +1,4 @@
-//! Drives a loader over a [`Network`]: carries its commands out, checking that they make sense.
+//! Drives a loader over a [`Network`]: carries out its commands, and checks them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +8,7 @@ use firstflight_page::Page;
 
 use crate::network::{Fault, MS, Network, Outcome};
 
-/// Navigation starts at no round time: records must be relative to it.
+/// Navigation starts at an odd time, because the times of records must be relative to it.
 const START: Nanos = 12_345_678_901;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +33,7 @@ struct Connection {
     origin: OriginId,
     socket: Socket,
     requests: u32,
-    /// What it carries, or has carried last.
+    /// The request that it carries, or carried last.
     request: usize,
 }
 

@@ -1,14 +1,14 @@
-//! Choosing references when a body has no room for all.
+//! Chooses references when a body has no room for all.
 
 use std::collections::HashSet;
 
 use super::refs::Ref;
 
-/// Keeps the most of `refs` for which `fits` holds.
+/// Keeps as many of `refs` as possible while `fits` holds.
 ///
-/// What is asked for at once goes before what has to wait for it, what leads to others before what does not,
-/// then short URLs before long ones: so the fewest resources are lost. `whole`: a reference stays together with
-/// what it carries.
+/// Immediate requests go before those that must wait, references that lead to others before those that do not, and
+/// then short URLs before long ones, so that the fewest resources are lost. `whole`: keeps a reference together
+/// with what it carries.
 pub(super) fn most<'a>(refs: Vec<Ref<'a>>, whole: bool, fits: impl Fn(&[&Ref<'a>]) -> bool) -> Vec<Ref<'a>> {
     if fits(&borrowed(&refs)) {
         return refs;
@@ -36,7 +36,7 @@ fn borrowed<'r, 'a>(refs: &'r [Ref<'a>]) -> Vec<&'r Ref<'a>> {
     refs.iter().collect()
 }
 
-/// Adds to `ranked` how early each reference is wanted: depth, whether it ends there, URL length, child.
+/// Adds to `ranked` the order of each reference: depth, whether it leads no further, URL length, child.
 fn rank(refs: &[Ref<'_>], depth: usize, whole: bool, ranked: &mut Vec<(usize, bool, usize, usize)>) {
     for reference in refs {
         ranked.push((depth, !reference.leads_on, reference.url.len(), reference.child));

@@ -1,4 +1,4 @@
-//! Style sheets: `@import`, backgrounds and fonts that the browser really asks for.
+//! Style sheets with `@import`, backgrounds and fonts that the browser really requests.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,8 @@ use super::place::comment;
 use super::refs::Ref;
 use super::tree::Tree;
 
-/// Where the sheets of a document paint, one place each: later rules for the same place would hide earlier ones
-/// before the browser asks for their images. Every document has these elements.
+/// The places for images of a document's style sheets, one each. Two rules for one place would hide the earlier
+/// one's image before the browser requests it. Every document has these elements.
 const PLACES: [&str; 8] = [
     "html{",
     "body{",
@@ -22,7 +22,7 @@ const PLACES: [&str; 8] = [
     "head:after{content:'';",
 ];
 
-/// The body of style sheet `index`, which asks for `refs`. They must fit.
+/// The body of style sheet `index`, which requests `refs`. They must fit.
 pub(super) fn body(tree: &Tree<'_>, index: usize, refs: &[Ref<'_>]) -> Vec<u8> {
     let refs: Vec<&Ref<'_>> = refs.iter().collect();
     let mut text = rules(tree, index, &refs, false);
@@ -34,14 +34,14 @@ pub(super) fn body(tree: &Tree<'_>, index: usize, refs: &[Ref<'_>]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Whether a style sheet `index` can ask for `reference`: it cannot wait for what it asks for, and needs a
-/// place of its own to paint.
+/// Whether style sheet `index` can request `reference`. A style sheet cannot wait for a resource that it requests,
+/// and needs its own place for images.
 pub(super) fn can_name(tree: &Tree<'_>, index: usize, reference: &Ref<'_>) -> bool {
     let shown = !is_painted(reference.resource.kind) || tree.painters_before(index) < 2 * PLACES.len();
     shown && reference.carried.is_empty() && !reference.needs_script()
 }
 
-/// Rules that make a browser ask for `refs`. `inline`: they stand in a `<style>` element.
+/// Rules that make a browser request `refs`. `inline`: for a `<style>` element.
 pub(super) fn rules(tree: &Tree<'_>, index: usize, refs: &[&Ref<'_>], inline: bool) -> String {
     let of = |kind: fn(Kind) -> bool| refs.iter().filter(move |reference| kind(reference.resource.kind));
     let mut out = String::new();
@@ -81,17 +81,17 @@ pub(super) fn rules(tree: &Tree<'_>, index: usize, refs: &[&Ref<'_>], inline: bo
     out
 }
 
-/// Everything that a style sheet can name and that is neither a sheet nor a font is asked for as an image.
+/// Whether a style sheet requests a resource as an image: everything but style sheets and fonts.
 pub(super) fn is_painted(kind: Kind) -> bool {
     !matches!(kind, Kind::Style | Kind::Font)
 }
 
-/// A character for each font: a font is asked for when text needs it, so each has a character of its own.
+/// A character for each font. A browser requests a font when text needs it, so each font has its own character.
 fn glyph(child: usize) -> usize {
     0x4e00 + child
 }
 
-/// The text that needs all fonts of the document. Every sheet with fonts has this same rule.
+/// The text that needs all fonts of the document. Every style sheet with fonts has this same rule.
 fn text_in_fonts(tree: &Tree<'_>, index: usize) -> String {
     let fonts =
         tree.page.resources.iter().enumerate().filter(|(at, resource)| {

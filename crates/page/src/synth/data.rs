@@ -1,8 +1,8 @@
-//! Bodies that refer to nothing: JSON, XML, text, bytes.
+//! Bodies without references: JSON, XML, text, bytes.
 
 use super::place::comment;
 
-/// A JSON string; `0` where there is room for one byte only.
+/// A JSON string; `0` if there is room for one byte only.
 pub(super) fn json(size: usize) -> Vec<u8> {
     match size {
         0 => Vec::new(),
@@ -11,7 +11,7 @@ pub(super) fn json(size: usize) -> Vec<u8> {
     }
 }
 
-/// An XML document of one element; spaces where not even `<x/>` fits.
+/// An XML document of one element; spaces if not even `<x/>` fits.
 pub(super) fn xml(size: usize) -> Vec<u8> {
     match size {
         0..4 => vec![b' '; size],

@@ -1,4 +1,4 @@
-//! Writing a URL into HTML, JavaScript and CSS so that it comes out again as it was.
+//! Escapes URLs for HTML, JavaScript and CSS.
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,10 @@ const LEGACY_NAMES: &str = "\
     otilde ouml para plusmn pound quot raquo reg sect shy sup1 sup2 sup3 szlig thorn times uacute ucirc \
     ugrave uml uuml yacute yen yuml";
 
-/// `text` as a quoted attribute value, safe in HTML and XML, in the quotes that cost less.
+/// `text` as a quoted attribute value, safe in HTML and XML, with the quotes that take fewer bytes.
 ///
-/// An ampersand stays bare where HTML reads it so (HTML standard 13.2.5.72 to 77): query strings are full of them,
-/// a body's bytes are few, and wget2 before 2.0 does not know `&amp;`.
+/// An ampersand stays unescaped if HTML reads it as itself (HTML standard 13.2.5.72 to 77). Query strings have
+/// many, a body has few bytes, and wget2 before 2.0 does not know `&amp;`.
 pub(super) fn attribute(text: &str, xml: bool) -> String {
     let quote = if text.matches('"').count() > text.matches('\'').count() {
         '\''
@@ -37,8 +37,8 @@ pub(super) fn attribute(text: &str, xml: bool) -> String {
     out
 }
 
-/// Whether HTML takes an ampersand before `rest` for itself: nothing that could be a reference follows, or a name
-/// that needs a semicolon does without one, or one that does not is a parameter (`&copy=`).
+/// Whether HTML reads an ampersand before `rest` as itself: what follows cannot be a character reference. Either no
+/// name follows, or a name without the semicolon that it needs, or one that is a parameter (`&copy=`).
 fn reads_bare(rest: &str) -> bool {
     let after = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
     let name = &rest[..rest.len() - after.len()];
@@ -50,8 +50,8 @@ fn reads_bare(rest: &str) -> bool {
     }
 }
 
-/// `text` as a JavaScript string literal without `<`, `>` or `&`, so that it can also stand in a `<script>`
-/// element, be it of HTML or XML.
+/// `text` as a JavaScript string literal without `<`, `>` or `&`, so that it can also be in a `<script>` element of
+/// HTML or XML.
 pub(super) fn js_string(text: &str, inline: bool) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -68,7 +68,7 @@ pub(super) fn js_string(text: &str, inline: bool) -> String {
     out
 }
 
-/// `text` as a CSS string, without `<`, `>` or `&` when it stands `inline` in a `<style>` element.
+/// `text` as a CSS string; without `<`, `>` or `&` if `inline`, for a `<style>` element.
 pub(super) fn css_string(text: &str, inline: bool) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -84,7 +84,7 @@ pub(super) fn css_string(text: &str, inline: bool) -> String {
     out
 }
 
-/// `text` as a CSS `url()`, unquoted where that is allowed.
+/// `text` as a CSS `url()`, without quotes if possible.
 pub(super) fn css_url(text: &str, inline: bool) -> String {
     let plain = |c: char| c.is_ascii_graphic() && !"\"'()\\<>".contains(c) && !(inline && c == '&');
     if text.chars().all(plain) {
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// What a browser makes of an attribute's text.
+    /// Reads an attribute's value as a browser does.
     fn read_attribute(quoted: &str) -> String {
         let inside = &quoted[1..quoted.len() - 1];
         assert!(
@@ -113,7 +113,7 @@ mod tests {
             .fold(inside.to_owned(), |text, (from, to)| text.replace(from, to))
     }
 
-    /// What a JavaScript (`\xHH`, `\u{H}`) or CSS (`\H `) reader makes of a string.
+    /// Reads a JavaScript (`\xHH`, `\u{H}`) or CSS (`\H `) string.
     fn read_string(quoted: &str) -> String {
         let inside = quoted
             .strip_prefix('"')

@@ -1,4 +1,4 @@
-//! In which format a body is written.
+//! The format of a synthesised body.
 
 use crate::{Kind, Resource};
 
@@ -7,16 +7,16 @@ use super::image::ImageFormat;
 /// The format of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
-    /// `xml` when the browser reads it with its XML parser.
+    /// HTML. `xml`: the browser reads it with its XML parser.
     Html {
         xml: bool,
     },
     Css,
     Script,
-    /// HTML that is not read as a document.
+    /// HTML that the browser does not read as a document.
     Fragment,
     Image(ImageFormat),
-    /// With the bytes a font file of the type begins with.
+    /// A font, with the first bytes of a font file of its type.
     Font(&'static [u8]),
     Json,
     Xml,
@@ -25,8 +25,8 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// What a browser reads the body of `resource` as: the kind decides where browsers go by the context, the
-    /// MIME type elsewhere.
+    /// The format in which a browser reads the body of `resource`. The kind decides if browsers go by the context,
+    /// otherwise the MIME type.
     pub(super) fn of(resource: &Resource) -> Self {
         let mime = resource
             .mime

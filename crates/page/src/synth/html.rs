@@ -1,4 +1,4 @@
-//! HTML: elements at the recorded bytes, and what inline style and script ask for at the end.
+//! HTML: elements at the recorded bytes, and inline style and script at the end.
 
 use crate::{Resource, Via};
 
@@ -8,7 +8,7 @@ use super::refs::{How, Ref};
 use super::tree::Tree;
 use super::{css, escape, script};
 
-/// The body of document `index`, which asks for `refs`. They must fit.
+/// The body of document `index`, which requests `refs`. They must fit.
 pub(super) fn body(tree: &Tree<'_>, index: usize, xml: bool, refs: &[Ref<'_>]) -> Vec<u8> {
     let size = tree.resource(index).body_bytes as usize;
     let refs: Vec<&Ref<'_>> = refs.iter().collect();
@@ -21,7 +21,7 @@ pub(super) fn body(tree: &Tree<'_>, index: usize, xml: bool, refs: &[Ref<'_>]) -
     place(&pieces, size, filler)
 }
 
-/// How many bytes document `index` needs to ask for `refs`.
+/// Bytes that document `index` needs to request `refs`.
 pub(super) fn length(tree: &Tree<'_>, index: usize, xml: bool, refs: &[&Ref<'_>]) -> usize {
     total(&Writer { tree, index, xml }.pieces(refs, false))
 }
@@ -31,7 +31,7 @@ pub(super) fn is_document(resource: &Resource) -> bool {
     matches!(Format::of(resource), Format::Html { .. }) && !matches!(resource.status, 204 | 205 | 300..=399)
 }
 
-/// `n` bytes that mean nothing in HTML.
+/// `n` bytes without meaning in HTML.
 pub(super) fn filler(n: usize) -> String {
     comment("<!--", "-->", n)
 }
@@ -47,7 +47,7 @@ struct Writer<'t, 'a> {
 }
 
 impl Writer<'_, '_> {
-    /// The pieces that ask for `refs`; where `whole` with everything else that a document should have.
+    /// The pieces that request `refs`; if `whole`, with everything else that a document should have.
     fn pieces(&self, refs: &[&Ref<'_>], whole: bool) -> Vec<Piece> {
         let icon = refs
             .iter()
@@ -96,7 +96,7 @@ impl Writer<'_, '_> {
         self.tree.via(reference.child)
     }
 
-    /// What comes first. Where no icon is recorded an empty one keeps the browser from asking for `/favicon.ico`.
+    /// The beginning. If no icon is recorded, an empty one keeps the browser from requesting `/favicon.ico`.
     fn open(&self, whole: bool, without_icon: bool) -> String {
         let icon = if whole && without_icon && self.index == self.tree.top() {
             format!(r#"<link rel="icon" href="data:,"{}"#, self.void())
@@ -114,7 +114,7 @@ impl Writer<'_, '_> {
         if self.xml { "</body></html>" } else { "" }
     }
 
-    /// How an element without content ends.
+    /// The end of a void element's tag.
     fn void(&self) -> &'static str {
         if self.xml { "/>" } else { ">" }
     }
@@ -135,7 +135,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// The element that makes a browser ask for `reference` when it meets it.
+    /// The element that makes a browser request `reference` when it parses it.
     fn element(&self, reference: &Ref<'_>, icon: Option<usize>) -> String {
         let url = escape::attribute(&reference.url, self.xml);
         let then = self.handler(reference);
@@ -162,7 +162,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// The attributes that ask for what `reference` carries, whether it loads or fails.
+    /// The attributes that request what `reference` carries, whether it loads or fails.
     fn handler(&self, reference: &Ref<'_>) -> String {
         let code = script::after(reference, true);
         match (code.is_empty(), reference.carried.is_empty()) {

@@ -1,4 +1,4 @@
-//! Images of one pixel, padded where their format lets them be.
+//! Images of one pixel, padded in the way of their format.
 
 /// The formats that have a body of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(super) enum ImageFormat {
     WebP,
     Ico,
     Svg,
-    /// Another: browsers go by the content of an image, not by its type.
+    /// Another format. Browsers go by the content of an image, not by its type.
     Any,
 }
 
@@ -28,8 +28,8 @@ impl ImageFormat {
     }
 }
 
-/// An image of `size` bytes. Where the format has none so small, the smallest GIF; where not even that fits,
-/// the first bytes of one.
+/// An image of `size` bytes. If the format has none so small, the smallest GIF; if not even that fits, its first
+/// bytes.
 pub(super) fn body(format: ImageFormat, size: usize) -> Vec<u8> {
     let made = match format {
         ImageFormat::Png | ImageFormat::Any => png(size),
@@ -74,7 +74,7 @@ fn png_chunk(out: &mut Vec<u8>, kind: [u8; 4], data: &[u8]) {
     out.extend_from_slice(&crc.to_be_bytes());
 }
 
-/// GIF without colours: what servers of tracking pixels send when they save every byte.
+/// A GIF without a colour table: the smallest tracking pixel that servers send.
 const GIF_SMALLEST: &[u8] = b"GIF89a\x01\0\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\0;";
 const GIF_HEAD: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff";
 const GIF_PIXEL: &[u8] = b",\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
@@ -133,7 +133,7 @@ fn webp(size: usize) -> Option<Vec<u8>> {
     (size >= WEBP.len()).then(|| WEBP.to_vec())
 }
 
-/// ICO with one 32-bit bitmap at its end: the directory entry says where.
+/// ICO with one 32-bit bitmap at its end; the directory entry has its offset.
 fn ico(size: usize) -> Option<Vec<u8>> {
     const BITMAP: usize = 40 + 4 + 4;
     let start = size.checked_sub(BITMAP).filter(|&start| start >= 22)?;

@@ -1,15 +1,15 @@
-//! Bodies for pages that have none.
+//! Synthesises bodies for pages that have none.
 //!
-//! A synthesised body is as long as the recorded one and refers to the same resources, so that an unmodified
-//! browser discovers them as it did in the original: HTML at the recorded bytes, style sheets through
-//! `@import`, `url()` and `@font-face`, scripts by inserting elements after the recorded processing time.
+//! A synthesised body is as long as the recorded one and refers to the same resources. So an unmodified browser
+//! discovers them as it did in the original: HTML at the recorded bytes, style sheets through `@import`, `url()`
+//! and `@font-face`, scripts by inserting elements after the recorded processing time.
 //!
-//! A body that cannot hold its references (it was compressed, it computed its URLs, it is an image or a 304)
-//! leaves them to the file that refers to it, which makes the requests when it has loaded: at the same moment.
-//! What the document itself cannot hold is [`Bodies::unplaced`]. `docs/profile.md` has the rules.
+//! Some bodies cannot hold their references (the body was compressed, it computed its URLs, it is an image or a
+//! 304). The file that refers to such a body then makes these requests when the body has loaded: at the same
+//! moment. [`Bodies::unplaced`] lists what the document itself cannot hold. `docs/profile.md` has the rules.
 //!
-//! Not modelled: content encodings (a body has its wire size and is not compressed), the layout of the
-//! original, and what a browser does with the content of media.
+//! Not modelled: content encodings (a body has its wire size and is not compressed), the layout of the original,
+//! and what a browser does with the content of media.
 
 mod choose;
 mod css;
@@ -29,7 +29,7 @@ use format::Format;
 use plan::Plan;
 use tree::Tree;
 
-/// The synthesised bodies of a page: what they have in common is worked out once.
+/// The synthesised bodies of a page. Common decisions are made once.
 #[derive(Debug)]
 pub struct Bodies<'a> {
     tree: Tree<'a>,
@@ -42,7 +42,7 @@ impl<'a> Bodies<'a> {
         Self::from(page, 0)
     }
 
-    /// The bodies of resource `top` and all that it leads to.
+    /// The bodies of resource `top` and everything that it leads to.
     fn from(page: &'a Page, top: usize) -> Self {
         let tree = Tree::of(page);
         let plan = Plan::of(&tree, top);
@@ -71,8 +71,8 @@ impl<'a> Bodies<'a> {
         }
     }
 
-    /// The resources (indices, ascending) that `index` discovers but that no body has room to refer to: a
-    /// browser will ask neither for them nor for what they lead to.
+    /// The resources (indices, ascending) that `index` discovers but that no body has room to refer to. A browser
+    /// requests neither them nor what they lead to.
     ///
     /// # Panics
     /// If the page has no such resource.

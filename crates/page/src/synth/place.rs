@@ -1,4 +1,4 @@
-//! Placing pieces of a body at the bytes where they were recorded, with filler between them.
+//! Places the pieces of a body at the recorded bytes, with filler between them.
 
 /// A piece of a body and the byte at which it should end.
 pub(super) struct Piece {
@@ -6,8 +6,8 @@ pub(super) struct Piece {
     pub(super) end: usize,
 }
 
-/// Lays `pieces` out in order in `size` bytes, each ending at its `end` or as near to it as its neighbours
-/// allow. They must fit. `filler(n)` makes `n` bytes that mean nothing.
+/// Places `pieces` in order in `size` bytes. Each ends at its `end`, or as near to it as its neighbours allow. They
+/// must fit. `filler(n)` makes `n` bytes without meaning.
 pub(super) fn place(pieces: &[Piece], size: usize, filler: impl Fn(usize) -> String) -> Vec<u8> {
     let mut following: usize = pieces.iter().map(|piece| piece.text.len()).sum();
     let mut out = String::with_capacity(size);
@@ -22,7 +22,7 @@ pub(super) fn place(pieces: &[Piece], size: usize, filler: impl Fn(usize) -> Str
     out.into_bytes()
 }
 
-/// `n` bytes between `open` and `close`, or spaces where those do not fit.
+/// `n` bytes between `open` and `close`, or spaces if those do not fit.
 pub(super) fn comment(open: &str, close: &str, n: usize) -> String {
     match n.checked_sub(open.len() + close.len()) {
         Some(inside) => format!("{open}{}{close}", ".".repeat(inside)),

@@ -1,4 +1,4 @@
-//! Which body refers to what.
+//! Decides which body refers to which resources.
 
 use url::Url;
 
@@ -8,23 +8,24 @@ use super::refs::Ref;
 use super::tree::Tree;
 use super::{css, html, script};
 
-/// How many loads a script may wait for, one in the other. Deeper pages are cut: no recorded page comes near.
+/// Largest number of nested loads that a script may wait for. No recorded page has nearly as many; deeper pages are
+/// cut.
 const MAX_DEPTH: usize = 32;
-/// The shortest request a script can make, `fetch("x")`: bodies without room for it are not tried.
+/// The shortest request of a script, `fetch("x")`. Smaller bodies are not tried.
 const MIN_BYTES: usize = 10;
 
-/// Which body refers to what.
+/// Which body refers to which resources.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// For each resource, what its body asks for.
+    /// For each resource, the resources that its body requests.
     chosen: Vec<Vec<usize>>,
-    /// For each resource, what the file that refers to it asks for once it has loaded.
+    /// For each resource, the resources that the file referring to it requests once it has loaded.
     carried: Vec<Vec<usize>>,
     lost: Vec<bool>,
 }
 
 impl Plan {
-    /// The plan for resource `top` and all that it leads to: all of the page from its document on.
+    /// The plan for resource `top` and everything that it leads to. From the document it covers the whole page.
     pub(super) fn of(tree: &Tree<'_>, top: usize) -> Self {
         let count = tree.page.resources.len();
         let mut plan = Self {
@@ -32,19 +33,19 @@ impl Plan {
             carried: vec![Vec::new(); count],
             lost: vec![false; count],
         };
-        // A resource comes after the one that discovers it, so this way round children are decided first.
+        // A resource comes after the one that discovers it, so backwards children are decided first.
         for index in tree.from(top).into_iter().rev() {
             plan.decide(tree, index);
         }
         plan
     }
 
-    /// What the body of `index` asks for.
+    /// What the body of `index` requests.
     pub(super) fn refs<'a>(&self, tree: &Tree<'a>, index: usize) -> Vec<Ref<'a>> {
         self.make(tree, &self.chosen[index], base(tree, index).as_ref())
     }
 
-    /// Whether no body asks for `index`.
+    /// Whether no body requests `index`.
     pub(super) fn is_lost(&self, index: usize) -> bool {
         self.lost[index]
     }
@@ -76,7 +77,7 @@ impl Plan {
         }
     }
 
-    /// Reduces what is carried to what `kept` carries.
+    /// Reduces the carried references to those that `kept` carries.
     fn cut(&mut self, kept: &[Ref<'_>]) {
         for reference in kept {
             let carried: Vec<usize> = reference.carried.iter().map(|carried| carried.child).collect();
@@ -97,7 +98,7 @@ impl Plan {
     }
 }
 
-/// Which of `refs` the body of `index` can make and has room for.
+/// Those of `refs` that the body of `index` can request and has room for.
 fn fitting<'a>(tree: &Tree<'a>, index: usize, mut refs: Vec<Ref<'a>>) -> Vec<Ref<'a>> {
     let resource = tree.resource(index);
     let size = resource.body_bytes as usize;
@@ -122,7 +123,7 @@ fn fitting<'a>(tree: &Tree<'a>, index: usize, mut refs: Vec<Ref<'a>>) -> Vec<Ref
     }
 }
 
-/// What the references in the body of `index` resolve against.
+/// The base URL of references in the body of `index`.
 fn base(tree: &Tree<'_>, index: usize) -> Option<Url> {
     match Format::of(tree.resource(index)) {
         Format::Css => Url::parse(&tree.resource(index).url).ok(),
@@ -130,7 +131,7 @@ fn base(tree: &Tree<'_>, index: usize) -> Option<Url> {
     }
 }
 
-/// What the references of a script that `index` is, or that waits for it, resolve against.
+/// The base URL of references in a script: resource `index`, or one that waits for it.
 fn script_base(tree: &Tree<'_>, index: usize) -> Option<Url> {
     Url::parse(&tree.resource(tree.document(index)).url).ok()
 }

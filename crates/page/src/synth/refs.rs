@@ -1,4 +1,4 @@
-//! References: the shortest way to name a child in a body, and the way to ask for it.
+//! References: the shortest URL of a child in a body, and the way to request it.
 
 use url::Url;
 
@@ -7,22 +7,22 @@ use crate::{Kind, Resource};
 use super::format::Format;
 use super::tree::Tree;
 
-/// A resource to ask for.
+/// A resource to request.
 #[derive(Debug, Clone)]
 pub(super) struct Ref<'a> {
     pub(super) child: usize,
     pub(super) resource: &'a Resource,
     /// The shortest reference that resolves to the child's URL. ASCII, not yet escaped.
     pub(super) url: String,
-    /// Whether the child has the origin of the document that asks for it.
+    /// Whether the child has the origin of the document that requests it.
     pub(super) same_origin: bool,
     /// Whether the child discovers others.
     pub(super) leads_on: bool,
-    /// What to ask for once the child has loaded, because its own body cannot.
+    /// What to request once the child has loaded, because its own body cannot.
     pub(super) carried: Vec<Ref<'a>>,
 }
 
-/// How a browser is made to ask for a resource.
+/// How to make a browser request a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
     Frame,
@@ -30,16 +30,16 @@ pub(super) enum How {
     Script,
     Style,
     Font,
-    /// A style sheet for printing: blocks neither scripts nor rendering, but the load event waits for it.
+    /// A style sheet for printing: it blocks neither scripts nor rendering, but the load event waits for it.
     PrintStyle,
-    /// Asked for with the priority of the kind that is named, and the load event does not wait.
+    /// Requested with the priority of the named kind; the load event does not wait.
     Preload(&'static str),
-    /// Asked for by a script, for data. The load event never waits.
+    /// Requested by a script, as data. The load event never waits.
     Fetch,
 }
 
 impl<'a> Ref<'a> {
-    /// A reference to `child` in a body whose references resolve against `base`.
+    /// A reference to `child` in a body with the base URL `base`.
     pub(super) fn new(tree: &Tree<'a>, child: usize, base: Option<&Url>, carried: Vec<Self>) -> Self {
         let resource = tree.resource(child);
         let url = Url::parse(&resource.url).ok();
@@ -57,7 +57,7 @@ impl<'a> Ref<'a> {
         }
     }
 
-    /// How a document or script asks for it.
+    /// How a document or script requests it.
     pub(super) fn how(&self) -> How {
         let passing = !self.resource.blocks_load && !self.leads_on;
         match self.resource.kind {
@@ -76,13 +76,13 @@ impl<'a> Ref<'a> {
         }
     }
 
-    /// Whether only a script can make the request: an element always asks with GET.
+    /// Whether only a script can make the request: an element always uses GET.
     pub(super) fn needs_script(&self) -> bool {
         self.resource.method != "GET"
     }
 
-    /// Whether a page can make the request at all: not with the methods that the Fetch standard forbids, and
-    /// across origins only with those that need no preflight.
+    /// Whether a page can make the request at all. The Fetch standard forbids some methods; across origins it must
+    /// need no preflight.
     pub(super) fn possible(&self) -> bool {
         match self.resource.method.as_str() {
             "GET" | "HEAD" | "POST" => true,
@@ -91,8 +91,8 @@ impl<'a> Ref<'a> {
         }
     }
 
-    /// Whether the request has to be one with CORS. Browsers cut other answers of these types short when they
-    /// come from another origin (opaque response blocking), so that not all of their bytes would cross the path.
+    /// Whether the request must use CORS. Browsers cut other responses of these types short if they come from
+    /// another origin (opaque response blocking), so that a part of their bytes would not cross the path.
     pub(super) fn needs_cors(&self) -> bool {
         let guarded = matches!(
             Format::of(self.resource),
@@ -101,12 +101,12 @@ impl<'a> Ref<'a> {
         guarded && !self.same_origin && matches!(self.how(), How::Fetch | How::PrintStyle)
     }
 
-    /// Whether it is a style sheet that asks for something itself, once the browser applies it.
+    /// Whether it is a style sheet that requests something itself once the browser applies it.
     pub(super) fn is_applied(&self) -> bool {
         self.leads_on && self.how() == How::Style && Format::of(self.resource) == Format::Css
     }
 
-    /// How many loads have to be waited for, one in the other, to ask for everything.
+    /// Number of nested loads to wait for until everything is requested.
     pub(super) fn depth(&self) -> usize {
         self.carried
             .iter()
@@ -116,7 +116,7 @@ impl<'a> Ref<'a> {
     }
 }
 
-/// Who asks for `child`.
+/// The resource that requests `child`.
 fn asker(tree: &Tree<'_>, child: usize) -> usize {
     tree.resource(child)
         .initiator

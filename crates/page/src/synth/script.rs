@@ -1,4 +1,4 @@
-//! Scripts: burn the recorded processing time, then ask for the children.
+//! Scripts: they use the recorded processing time, then request the children.
 
 use crate::{Kind, Resource};
 
@@ -12,11 +12,11 @@ const MAKE: &str = "let m=n=>document.head.appendChild(document.createElement(n)
 const WAIT: &str = "let w=(e,f)=>(e.onload=e.onerror=f,e);";
 /// Holds the load event back: it waits for a frame whose document is being written.
 const HOLD: &str = "let h=m(\"iframe\").contentDocument;h.open();";
-/// Makes the browser compute styles now: it asks for images and fonts only then, and it may do so after the
-/// load event otherwise. For an event handler attribute, where `document` is in scope.
+/// Makes the browser compute styles now. Only then does it request images and fonts; otherwise it might do so after
+/// the load event. For an event handler attribute, where `document` is in scope.
 pub(super) const APPLY: &str = "documentElement.offsetTop";
 
-/// The body of script `resource`, which asks for `refs`. They must fit.
+/// The body of script `resource`, which requests `refs`. They must fit.
 pub(super) fn body(resource: &Resource, refs: &[Ref<'_>]) -> Vec<u8> {
     let size = resource.body_bytes as usize;
     let refs: Vec<&Ref<'_>> = refs.iter().collect();
@@ -33,13 +33,13 @@ pub(super) fn body(resource: &Resource, refs: &[Ref<'_>]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Whether a browser executes (or applies) what it gets with this status.
+/// Whether a browser executes (or applies) a response with this status.
 pub(super) fn is_executed(status: u16) -> bool {
     (200..=299).contains(&status) && !matches!(status, 204 | 205)
 }
 
-/// A script that works for `cpu_ms` and then asks for `refs`; while it waits to ask for what the load event
-/// depends on, so does the load event. `inline`: it stands in HTML.
+/// A script that works for `cpu_ms` and then requests `refs`. The load event waits as long as the script waits to
+/// request something that it depends on. `inline`: for HTML.
 pub(super) fn whole(cpu_ms: f64, refs: &[&Ref<'_>], inline: bool) -> String {
     let blocking = refs.iter().filter(|reference| reference.resource.blocks_load);
     let held_ms = blocking.map(|reference| delay_ms(reference)).fold(0.0, f64::max);
@@ -50,12 +50,12 @@ pub(super) fn whole(cpu_ms: f64, refs: &[&Ref<'_>], inline: bool) -> String {
     burn(cpu_ms) + &with_helpers(&requests)
 }
 
-/// The shortest script that asks for `refs`.
+/// The shortest script that requests `refs`.
 pub(super) fn least(refs: &[&Ref<'_>], inline: bool) -> String {
     with_helpers(&requests(refs, inline))
 }
 
-/// Declares the helpers that `requests` calls. A URL that looks like a call costs some bytes, no more.
+/// Declares the helpers that `requests` calls. A URL that looks like a call only costs some bytes.
 fn with_helpers(requests: &str) -> String {
     let helpers = [("m(", MAKE), ("w(", WAIT)]
         .into_iter()
@@ -72,7 +72,7 @@ fn requests(refs: &[&Ref<'_>], inline: bool) -> String {
     refs.iter().map(|reference| request(reference, inline)).collect()
 }
 
-/// What has to run once `reference` has loaded; in an event handler attribute where `inline`.
+/// Code to run once `reference` has loaded. `inline`: for an event handler attribute.
 pub(super) fn after(reference: &Ref<'_>, inline: bool) -> String {
     let mut out = if reference.is_applied() {
         format!("{APPLY};")
@@ -94,7 +94,7 @@ fn burn(cpu_ms: f64) -> String {
     }
 }
 
-/// Processing time that a script's own body is too small to burn.
+/// Processing time that a script's own body is too small to use.
 fn unburnt_ms(resource: &Resource) -> f64 {
     let too_small = burn(resource.cpu_ms).len() as u64 > resource.body_bytes;
     if resource.kind == Kind::Script && too_small {
@@ -151,7 +151,7 @@ fn ask(reference: &Ref<'_>, inline: bool) -> String {
     }
 }
 
-/// `element`, with what has to run after it.
+/// `element`, with the code to run after it.
 fn waiting(element: &str, reference: &Ref<'_>, inline: bool) -> String {
     let mut code = after(reference, inline);
     if reference.is_applied() {
@@ -164,7 +164,7 @@ fn waiting(element: &str, reference: &Ref<'_>, inline: bool) -> String {
     }
 }
 
-/// A promise's continuation with what `reference` carries.
+/// A promise's continuation that requests what `reference` carries.
 fn finally(reference: &Ref<'_>, inline: bool) -> String {
     let code = after(reference, inline);
     if code.is_empty() {

@@ -1,16 +1,16 @@
-//! Who discovers whom, seen from the discovering side.
+//! The tree of resources by discovery.
 
 use crate::{Page, Resource, Via};
 
 use super::format::Format;
 
-/// The page with, for each resource, its children and the document it belongs to.
+/// The page with, for each resource, its children and its document.
 #[derive(Debug)]
 pub(super) struct Tree<'a> {
     pub(super) page: &'a Page,
     children: Vec<Vec<usize>>,
     documents: Vec<usize>,
-    /// Of the sheets of its document that paint images, how many come before this resource.
+    /// For each resource, how many of its document's style sheets with images come before it.
     painters_before: Vec<usize>,
 }
 
@@ -43,14 +43,14 @@ impl<'a> Tree<'a> {
         &self.page.resources[index]
     }
 
-    /// The document that the browser shows: where the redirects of the first resource end.
+    /// The document that the browser shows, after the redirects of the first resource.
     pub(super) fn top(&self) -> usize {
         std::iter::successors(Some(0), |&at| self.redirect(at))
             .last()
             .unwrap_or(0)
     }
 
-    /// Resource `top` and all that it leads to, ascending.
+    /// Resource `top` and everything that it leads to, ascending.
     pub(super) fn from(&self, top: usize) -> Vec<usize> {
         let mut found = vec![top];
         let mut next = 0;
@@ -62,12 +62,12 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// The document in which resource `index` is used; a document is its own.
+    /// The document that uses resource `index`; a document is its own.
     pub(super) fn document(&self, index: usize) -> usize {
         self.documents[index]
     }
 
-    /// How resource `index` is discovered; the document itself counts as met by a parser.
+    /// How resource `index` is discovered; for the document itself, by a parser.
     pub(super) fn via(&self, index: usize) -> Via {
         self.page.resources[index]
             .initiator
@@ -83,7 +83,7 @@ impl<'a> Tree<'a> {
             .filter(|&child| self.via(child) != Via::Redirect)
     }
 
-    /// The target of resource `index`, where it redirects.
+    /// The target of resource `index`, if it redirects.
     pub(super) fn redirect(&self, index: usize) -> Option<usize> {
         self.children[index]
             .iter()
@@ -91,7 +91,7 @@ impl<'a> Tree<'a> {
             .find(|&child| self.via(child) == Via::Redirect)
     }
 
-    /// Whether anything comes after `index`, except the target of a redirect that ends there.
+    /// Whether `index` leads to any resource, except the target of a redirect that ends there.
     pub(super) fn leads_on(&self, index: usize) -> bool {
         let mut at = index;
         loop {
@@ -105,7 +105,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Of the sheets of its document that paint images, how many come before `index`.
+    /// How many of its document's style sheets with images come before `index`.
     pub(super) fn painters_before(&self, index: usize) -> usize {
         self.painters_before[index]
     }

@@ -1,12 +1,12 @@
-//! Any valid page, for property tests.
+//! Generates valid pages for property tests.
 
 use firstflight_page::{FORMAT, Initiator, Kind, Missing, Page, Resource, Via, canonical_url};
 use proptest::prelude::*;
 
-/// Characters that mean something in HTML, CSS or JavaScript, and some that do not.
+/// Characters with a meaning in HTML, CSS or JavaScript, and some without.
 const HOSTILE: &str = "[a-z0-9/&='\"<>()\\\\;!{}`,#%?$@*+ üλ-]{0,24}";
 
-/// Any page that passes `Page::validate`, with URLs made to break out of the text that quotes them.
+/// Any page that passes `Page::validate`, with URLs that try to break out of the text that quotes them.
 pub(crate) fn any_page() -> impl Strategy<Value = Page> {
     let missing = prop::collection::vec((url(), ".{0,20}"), 0..3);
     (
@@ -37,7 +37,7 @@ pub(crate) fn any_page() -> impl Strategy<Value = Page> {
         })
 }
 
-/// Makes the initiators valid: what they say is a wish.
+/// Makes the initiators valid; the generated values are only hints.
 fn connect(resources: &mut [Resource]) {
     for index in 0..resources.len() {
         let (before, rest) = resources.split_at_mut(index);

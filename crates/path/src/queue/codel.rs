@@ -1,5 +1,5 @@
-//! CoDel (RFC 8289): drops from the head, or marks it, while every packet of an interval has waited longer than a
-//! target. Where it marks it goes on as Linux does (`codel_dequeue`).
+//! CoDel (RFC 8289): drops or marks packets at the head once every packet of an interval has waited longer than a
+//! target. After a mark it continues as Linux does (`codel_dequeue`).
 
 use std::collections::VecDeque;
 
@@ -8,14 +8,14 @@ use crate::Nanos;
 use crate::ecn::Mark;
 
 const MS: Nanos = 1_000_000;
-/// The wait that a standing queue may have.
+/// `TARGET`, the acceptable standing queue delay.
 const TARGET: Nanos = 5 * MS;
-/// How long it may have a longer one: a round trip of most.
+/// `INTERVAL`, how long the delay may stay above the target: about the longest round-trip time of the flows.
 const INTERVAL: Nanos = 100 * MS;
-/// `MAXPACKET`: a link must have one packet to send.
+/// `MAXPACKET`: CoDel drops nothing while at most one packet is queued.
 const MAX_PACKET_BYTES: u64 = 1_500;
 
-/// A queue of things with a size; the names are those of section 5.
+/// A queue of items with a size. The names are those of RFC 8289, section 5.
 #[derive(Debug)]
 pub(crate) struct Codel<T> {
     packets: VecDeque<Waiting<T>>,
@@ -34,14 +34,14 @@ pub(crate) struct Waiting<T> {
     pub(crate) item: T,
 }
 
-/// What left the queue at one moment.
+/// The result of one dequeue.
 #[derive(Debug)]
 pub(crate) struct Popped<T> {
-    /// What is to be sent, if anything is left.
+    /// The packet to send, if any is left.
     pub(crate) packet: Option<Waiting<T>>,
-    /// What before it was dropped.
+    /// The packets dropped before it.
     pub(crate) dropped: Vec<T>,
-    /// Whether it was marked.
+    /// Whether CoDel marked the packet to send.
     pub(crate) is_marked: bool,
 }
 
@@ -62,7 +62,7 @@ impl<T: Mark> Codel<T> {
         self.packets.len()
     }
 
-    /// Takes a newcomer, or hands it back if the buffer itself is full.
+    /// Queues a packet, or returns it if the buffer itself is full.
     pub(crate) fn push(&mut self, now: Nanos, bytes: u32, item: T) -> Result<(), T> {
         if self.packets.len() >= MANAGED_LIMIT {
             return Err(item);
@@ -116,7 +116,7 @@ impl<T: Mark> Codel<T> {
         }
     }
 
-    /// A rate that held the queue lately is a good one to start with.
+    /// Starts with the drop rate that controlled the queue last time, if that was recent.
     fn start_dropping(&mut self, now: Nanos) {
         self.is_dropping = true;
         let delta = self.count.saturating_sub(self.last_count);
@@ -126,7 +126,7 @@ impl<T: Mark> Codel<T> {
         self.last_count = self.count;
     }
 
-    /// The head, and whether it may be dropped (`dodequeue`).
+    /// Takes the head, and says whether it may be dropped (`dodequeue`).
     fn take(&mut self, now: Nanos) -> (Option<Waiting<T>>, bool) {
         let Some(packet) = self.packets.pop_front() else {
             self.first_above = None;
@@ -146,7 +146,7 @@ fn marks<T: Mark>(packet: &mut Option<Waiting<T>>) -> bool {
     packet.as_mut().is_some_and(|packet| packet.item.mark())
 }
 
-/// Drops come closer together with the square root of their number.
+/// The time of the next drop: the interval shrinks with the square root of the number of drops.
 fn control_law(from: Nanos, count: u32) -> Nanos {
     from + (INTERVAL as f64 / f64::from(count).sqrt()) as Nanos
 }

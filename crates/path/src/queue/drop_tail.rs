@@ -1,9 +1,9 @@
-//! Drop-tail: a newcomer that finds no room is dropped.
+//! Drop-tail: an arriving packet that finds no room is dropped.
 
 use super::Backlog;
 use crate::Nanos;
 
-/// How much may stand in front of a link.
+/// The limit of the buffer in front of a link.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DropTail {
     Packets(usize),
@@ -13,7 +13,7 @@ pub(crate) enum DropTail {
 }
 
 impl DropTail {
-    /// Whether a newcomer of `bytes` finds room.
+    /// Whether an arriving packet of `bytes` finds room.
     pub(crate) fn admits(self, backlog: Backlog, bytes: u32) -> bool {
         match self {
             Self::Packets(limit) => backlog.packets < limit,

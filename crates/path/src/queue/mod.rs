@@ -1,4 +1,4 @@
-//! What decides which packets a link carries: one file per discipline.
+//! Queue disciplines: which packets a link accepts. One file per discipline.
 
 mod codel;
 mod drop_tail;
@@ -10,23 +10,23 @@ pub(crate) use pie::Pie;
 
 use crate::Nanos;
 
-/// Packets that CoDel and PIE hold at most, as Linux's do unless told otherwise.
+/// Packets that CoDel and PIE hold at most; the default limit of Linux's qdiscs.
 const MANAGED_LIMIT: usize = 1_000;
 
-/// What is done to a newcomer.
+/// What happens to an arriving packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Take,
-    /// It is taken, and marked.
+    /// It is accepted, and marked.
     Mark,
     Drop,
 }
 
-/// What stands in front of a link when a packet arrives, the packet being serialised included.
+/// The packets in front of a link when a packet arrives, the packet being serialised included.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backlog {
     pub(crate) packets: usize,
     pub(crate) bytes: u64,
-    /// How long it takes to serialise, ns: what the newcomer would wait.
+    /// Their serialisation time, ns: how long the arriving packet would wait.
     pub(crate) wait: Nanos,
 }

@@ -1,34 +1,34 @@
-//! PIE (RFC 8033): drops newcomers at random, the more the longer packets wait.
+//! PIE (RFC 8033): drops arriving packets at random, with a probability that grows with the queue delay.
 //!
-//! The queue delay is what stands before the link divided by its rate, which is known here and need not be
-//! estimated (section 4.3). Left out: switching PIE off while the queue is short (section 5.3).
+//! The queue delay is the backlog divided by the link's rate. The rate is known here, so it need not be estimated
+//! (section 4.3). Left out: switching PIE off while the queue is short (section 5.3).
 
 use super::{Backlog, MANAGED_LIMIT, Verdict};
 use crate::ecn::{Ecn, Mark};
 use crate::{Nanos, Stream};
 
 const MS: Nanos = 1_000_000;
-/// `QDELAY_REF`, the delay aimed at.
+/// `QDELAY_REF`, the target queue delay.
 const TARGET: Nanos = 15 * MS;
-/// `T_UPDATE`, between two updates of the probability.
+/// `T_UPDATE`, the interval between two updates of the probability.
 const UPDATE: Nanos = 15 * MS;
-/// `MAX_BURST`, how long a burst may last before anything is dropped.
+/// `MAX_BURST`, how long a burst may last before PIE drops anything.
 const MAX_BURST: Nanos = 150 * MS;
-/// Gains in 1/s: of the delay's distance to the target and of its trend.
+/// Gains in 1/s: `ALPHA` for the delay's distance to the target, `BETA` for its trend.
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
-/// `MARK_ECNTH`, the probability above which even those are dropped that could be marked (section 5.1).
+/// `MARK_ECNTH`: above this probability PIE drops even packets that it could mark (section 5.1).
 const MOST_MARKED: f64 = 0.1;
-/// Two packets of mean size are never too many.
+/// PIE drops nothing while the queue holds at most two packets of mean size.
 const FEW_BYTES: u64 = 2 * 1_500;
 
 /// The state of one queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Pie {
-    /// One number per newcomer, whatever becomes of it.
+    /// One number is drawn per arriving packet, whatever happens to it.
     random: Stream,
     drop_probability: f64,
-    /// Sum of the probabilities since the last drop: keeps drops apart and from failing to come (section 5.4).
+    /// Sum of the probabilities since the last drop. It spaces drops evenly (section 5.4).
     accumulated: f64,
     last_delay: Nanos,
     burst_allowance: Nanos,
@@ -47,7 +47,7 @@ impl Pie {
         }
     }
 
-    /// What is done to a newcomer at `now` behind `backlog`.
+    /// What happens to a packet that arrives at `now` behind `backlog`.
     pub(crate) fn judge(&mut self, now: Nanos, backlog: Backlog, ecn: &mut Ecn) -> Verdict {
         let chance = self.random.next_f64();
         self.catch_up(now, now + backlog.wait);
@@ -64,7 +64,8 @@ impl Pie {
         }
     }
 
-    /// Makes the updates that were due until `now`; the link has been busy since and is until `busy_until`.
+    /// Makes the updates that were due by `now`. The link has been busy since the last call and is until
+    /// `busy_until`.
     fn catch_up(&mut self, now: Nanos, busy_until: Nanos) {
         while self.next_update <= now {
             if self.is_at_rest() && busy_until <= self.next_update {
@@ -76,18 +77,18 @@ impl Pie {
         }
     }
 
-    /// Nothing changes by an update with an empty queue.
+    /// Whether an update with an empty queue would change nothing.
     fn is_at_rest(&self) -> bool {
         self.drop_probability == 0.0 && self.last_delay == 0 && self.burst_allowance == MAX_BURST
     }
 
-    /// Section 4.2.
+    /// One update of the drop probability (section 4.2).
     fn update(&mut self, delay: Nanos) {
         let seconds = |time: Nanos| time as f64 / 1e9;
         let distance = seconds(delay) - seconds(TARGET);
         let trend = seconds(delay) - seconds(self.last_delay);
         let change = (ALPHA * distance + BETA * trend) / damping(self.drop_probability);
-        // Section 5.5: no leaps.
+        // From 10 % on, the probability grows by at most 2 percentage points an update (section 5.5).
         let most = if self.drop_probability >= 0.1 { 0.02 } else { 1.0 };
         self.drop_probability = (self.drop_probability + change.min(most)).clamp(0.0, 1.0);
         if delay == 0 && self.last_delay == 0 {
@@ -100,7 +101,7 @@ impl Pie {
         self.last_delay = delay;
     }
 
-    /// Section 4.1, with the derandomisation of section 5.4.
+    /// Whether to drop or mark the packet early (section 4.1, derandomised as in section 5.4).
     fn acts_early(&mut self, backlog: Backlog, chance: f64) -> bool {
         let is_calm = self.last_delay < TARGET / 2 && self.drop_probability < 0.2;
         if self.burst_allowance > 0 || is_calm || backlog.bytes <= FEW_BYTES {
@@ -118,7 +119,7 @@ impl Pie {
     }
 }
 
-/// The smaller the probability, the smaller the steps (section 4.2's auto-tuning).
+/// Scales the update: small probabilities change in small steps (auto-tuning of section 4.2).
 fn damping(drop_probability: f64) -> f64 {
     match drop_probability {
         p if p < 1e-6 => 2_048.0,

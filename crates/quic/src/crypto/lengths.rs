@@ -1,7 +1,7 @@
-//! A cryptography that has the lengths of TLS 1.3 and nothing else: no secrets, no randomness, hardly any time.
+//! Cryptography with the lengths of TLS 1.3 and nothing else: no secrets, no randomness, little processor time.
 //!
-//! Its messages are as long as those of rustls (`crates/lab/tests/quic_flights.rs` compares them), its packets carry a tag
-//! of sixteen bytes and are not encrypted. So the simulator's connections are the same in every run.
+//! Its messages are as long as those of rustls (`crates/lab/tests/quic_flights.rs` compares them). Its packets have
+//! a tag of sixteen bytes and are not encrypted. So the simulator's connections are the same in every run.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -19,36 +19,37 @@ use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
 use super::message;
 use crate::{Client, CongestionControl, Server, Settings, deterministic_endpoint};
 
-/// Bytes of a tag (RFC 9001, section 5.3), and of the sample that header protection takes (section 5.4).
+/// Size of a tag (RFC 9001, section 5.3), and of the sample for header protection (section 5.4).
 const TAG_BYTES: usize = 16;
 const SAMPLE: usize = 16;
-/// What messages are filled with. Bodies have no zeros either: a long run of them at the end of a packet is padding.
+/// The content of messages. Bodies have no zeros either, because a long run of zeros at the end of a packet is
+/// padding.
 const FILLER: u8 = 0x11;
-/// Zeros at the end of a packet that may be a frame's.
+/// Number of zeros at the end of a packet that may belong to a frame.
 const MAY_BE_A_FRAME: usize = 64;
-/// What a tag is filled with: zeros would look like the token of a stateless reset, which is zeros here too.
+/// The content of tags. Zeros would look like the token of a stateless reset, which is also zeros here.
 const TAG_FILLER: u8 = 0xab;
 const RESET_TOKEN_BYTE: u8 = 0xcd;
 
-/// How long the messages of one handshake are, bytes, headers included and QUIC's transport parameters not.
+/// Sizes of one handshake's messages, bytes, with message headers and without QUIC's transport parameters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the messages of TLS 1.3")]
 pub struct Lengths {
     pub client_hello: usize,
     pub server_hello: usize,
     pub encrypted_extensions: usize,
-    /// `Certificate` and `CertificateVerify`; 0 where a session is resumed.
+    /// `Certificate` and `CertificateVerify`; 0 if a session is resumed.
     pub certificate: usize,
     pub finished: usize,
-    /// Each of the two that a server gives.
+    /// Each of the two tickets that a server sends.
     pub ticket: usize,
 }
 
-/// What a client has of an earlier visit to a server like those that [`Settings::transport`] makes: besides the ticket
-/// itself it remembers the server's transport parameters (RFC 9001, section 4.6.1).
+/// What a client keeps of an earlier connection to a server with [`Settings::transport`]: the ticket, and the
+/// server's transport parameters (RFC 9001, section 4.6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
-    /// Whether the server still knows it.
+    /// Whether the server still accepts it.
     pub is_known: bool,
 }
 
@@ -79,14 +80,14 @@ static REMEMBERED: LazyLock<Vec<u8>> = LazyLock::new(|| {
     visited.0.get().cloned().unwrap_or_default()
 });
 
-/// A server that is visited for its transport parameters.
+/// A server to which a connection is made for its transport parameters.
 #[derive(Debug, Default)]
 struct Visited(OnceLock<Vec<u8>>);
 
-/// A client's.
+/// The configuration of a client.
 #[derive(Debug, Clone)]
 pub struct SizedClient {
-    /// Its messages.
+    /// Sizes of its messages.
     pub lengths: Lengths,
     /// The session that it offers to resume.
     pub ticket: Option<Ticket>,
@@ -94,28 +95,28 @@ pub struct SizedClient {
     pub early_data: bool,
 }
 
-/// A server's.
+/// The configuration of a server.
 #[derive(Debug, Clone)]
 pub struct SizedServer {
-    /// Its messages.
+    /// Sizes of its messages.
     pub lengths: Lengths,
-    /// Whether it takes 0-RTT packets.
+    /// Whether it accepts 0-RTT packets.
     pub early_data: bool,
 }
 
-/// What a `ClientHello` says, as bits.
+/// Flags of a `ClientHello`.
 const OFFERS_SESSION: u8 = 1;
 const IS_KNOWN: u8 = 2;
 const EARLY_DATA: u8 = 4;
 
-/// How far the handshake has come.
+/// The stage of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// The `ClientHello` is to be written (client), or to come (server).
     Start,
     /// The `ServerHello` is to come (client) or to be written (server).
     Hello,
-    /// ... and the handshake's keys are to be had.
+    /// As `Hello`, and the handshake keys are available.
     HandshakeKeys,
     /// The rest of the server's messages is to come (client) or to be written (server).
     Proof,
@@ -130,13 +131,13 @@ struct Sized {
     side: Side,
     lengths: Lengths,
     stage: Stage,
-    /// This end's transport parameters, and the other's.
+    /// This end's transport parameters, and the other end's.
     parameters: Vec<u8>,
     peer_parameters: Option<Vec<u8>>,
     /// The client's ticket.
     ticket: Option<Ticket>,
     resumes: bool,
-    /// Whether 0-RTT packets are sent (client) or taken (server).
+    /// Whether 0-RTT packets are sent (client) or accepted (server).
     early_data: bool,
     incoming: Vec<u8>,
 }
@@ -156,7 +157,7 @@ impl Sized {
         }
     }
 
-    /// The flag and the transport parameters of the next message that is whole, with its type.
+    /// Type, flags and transport parameters of the next complete message.
     fn next_message(&mut self) -> Option<(u8, u8, Vec<u8>)> {
         let [kind, high, middle, low, ..] = *self.incoming else {
             return None;
@@ -324,7 +325,7 @@ impl Session for Sized {
     }
 }
 
-/// Appends a message of so many bytes, or as many as it needs, without its transport parameters.
+/// Appends a message of `length` bytes, or more if it needs more, plus its transport parameters.
 fn write(to: &mut Vec<u8>, kind: u8, length: usize, flags: u8, parameters: &[u8]) {
     let start = to.len();
     let body = [&[flags], &(parameters.len() as u16).to_be_bytes()[..], parameters].concat();
@@ -397,10 +398,11 @@ impl ServerConfig for Visited {
 #[derive(Debug, Clone, Copy)]
 pub struct NoKey;
 
-/// The same for packets, to which it adds a tag.
+/// A packet key that encrypts nothing, and adds a tag.
 #[derive(Debug, Clone, Copy)]
 struct Tag {
-    /// Not of a client's first packet: quinn allows three times its length in answer, and counts that when it is decrypted.
+    /// Whether to remove padding. Not in a client's first packet: quinn may answer with three times its decrypted
+    /// length.
     drops_padding: bool,
 }
 
@@ -445,7 +447,7 @@ impl PacketKey for Tag {
             payload.truncate(length);
             return Ok(());
         }
-        // Each zero of the padding is a frame of its own (RFC 9000, section 19.1), which would take most of the time.
+        // Each zero of padding is a frame (RFC 9000, section 19.1). Parsing them would take most of the time.
         let padding = zeros_at_the_end(&payload[..length]);
         payload.truncate(length - padding.saturating_sub(MAY_BE_A_FRAME));
         Ok(())
@@ -464,7 +466,7 @@ impl PacketKey for Tag {
     }
 }
 
-/// How many bytes at the end are zeros, compared a word at a time.
+/// Number of zero bytes at the end, compared a word at a time.
 fn zeros_at_the_end(bytes: &[u8]) -> usize {
     const WORD: usize = 16;
     let words = bytes.rchunks_exact(WORD).take_while(|word| **word == [0; WORD]);

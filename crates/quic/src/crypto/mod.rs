@@ -1,4 +1,4 @@
-//! The cryptography of a connection: what it says of itself, and one for the simulator that only has lengths.
+//! Cryptography of connections: a witness of their TLS, and one for the simulator that only has lengths.
 
 mod lengths;
 mod witness;

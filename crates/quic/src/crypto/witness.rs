@@ -1,8 +1,7 @@
-//! What the TLS of a connection does, watched from outside: its handshake messages, and the packets that its 0-RTT keys
-//! open.
+//! Observes the TLS of a connection: its handshake messages, and the packets decrypted with its 0-RTT keys.
 //!
-//! quinn-proto tells a client whether the server accepted 0-RTT, and a server nothing. It hands every message and every
-//! packet to its cryptography through [`Session`], so a wrapper around that sees both.
+//! quinn-proto tells a client whether the server accepted 0-RTT, and tells a server nothing. It passes every
+//! message and every packet to its cryptography through [`Session`], so a wrapper around that sees both.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,13 +40,13 @@ impl Seen {
         self.hello.get()
     }
 
-    /// Whether the server proved who it is with a certificate, as it does where it resumes no session.
+    /// Whether the server sent a certificate, as it does unless it resumes a session.
     pub fn has_certificate(&self) -> bool {
         self.has_certificate.load(Ordering::Relaxed)
     }
 
-    /// What the server's end tells; `None` until it has answered the client. `offers_early_data`: whether the client
-    /// announced 0-RTT packets.
+    /// What the server's end reports; `None` until it has answered the client. `offers_early_data`: whether the
+    /// client announced 0-RTT packets.
     pub fn at_server(&self, offers_early_data: bool) -> Option<Secured> {
         if !self.is_answered.load(Ordering::Relaxed) {
             return None;
@@ -64,12 +63,12 @@ impl Seen {
         })
     }
 
-    /// Tickets that came to the client, or that the server gave.
+    /// Number of tickets that the client received, or that the server sent.
     pub fn tickets(&self) -> u64 {
         self.tickets.load(Ordering::Relaxed)
     }
 
-    /// 0-RTT packets that the server could decrypt, and the bytes of their frames.
+    /// Number of 0-RTT packets that the server could decrypt, and the bytes of their frames.
     pub fn early(&self) -> (u64, u64) {
         (
             self.early_packets.load(Ordering::Relaxed),
@@ -93,10 +92,10 @@ pub(crate) fn seen_of(connection: &Connection) -> Option<Arc<Seen>> {
     data.downcast::<Arc<Seen>>().ok().map(|seen| *seen)
 }
 
-/// A client's TLS that is watched.
+/// A client's TLS configuration, witnessed.
 pub struct WitnessedClient<C>(pub Arc<C>);
 
-/// A server's TLS that is watched.
+/// A server's TLS configuration, witnessed.
 pub struct WitnessedServer<C>(pub Arc<C>);
 
 impl<C: ClientConfig + 'static> ClientConfig for WitnessedClient<C> {
@@ -130,13 +129,13 @@ struct Witnessed {
     inner: Box<dyn Session>,
     side: Side,
     seen: Arc<Seen>,
-    /// The server's messages, in either end.
+    /// The server's messages, at either end.
     messages: Messages,
-    /// The client's first message, as far as it has come to the server.
+    /// The client's first message, as far as it has reached the server.
     opening: Vec<u8>,
 }
 
-/// Which messages a stream of them has, however it is cut.
+/// Counts the messages in a stream, which may be cut anywhere.
 #[derive(Default)]
 struct Messages {
     header: Vec<u8>,
@@ -252,7 +251,7 @@ impl Session for Witnessed {
     }
 }
 
-/// The key of 0-RTT packets, which counts those that it opens.
+/// The key of 0-RTT packets, which counts those that it decrypts.
 struct EarlyKey {
     inner: Box<dyn PacketKey>,
     seen: Arc<Seen>,

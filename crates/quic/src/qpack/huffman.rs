@@ -1,7 +1,7 @@
 //! The Huffman code of HPACK and QPACK (RFC 7541, section 5.2).
 //!
-//! It is canonical: codes of equal length count up in the order of bytes, and longer ones go on where shorter ones end.
-//! So the lengths of its codes say all.
+//! The code is canonical: codes of equal length count up in the order of bytes, and longer ones continue where
+//! shorter ones end. So the code lengths determine it.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use super::tables::CODE_BITS;
 const END: usize = 256;
 /// The longest code, bits.
 const LONGEST: usize = 30;
-/// Codes of up to so many bits are looked up: those of letters, digits, and most of what else URLs have.
+/// Codes of at most this many bits are in a lookup table: letters, digits, and most other characters of URLs.
 const SHORT: usize = 10;
 
 static CODES: LazyLock<Codes> = LazyLock::new(Codes::new);
@@ -19,11 +19,11 @@ static CODES: LazyLock<Codes> = LazyLock::new(Codes::new);
 struct Codes {
     /// The code of each byte.
     of_symbol: [u32; END + 1],
-    /// Bytes in the order of their codes.
+    /// Bytes in order of their codes.
     ordered: Vec<usize>,
-    /// By length: the first code, how many there are, and where the first stands in that order.
+    /// By length: the first code, the number of codes, and the index of the first in `ordered`.
     lengths: [(u32, u32, usize); LONGEST + 1],
-    /// By the next bits: the byte whose code they begin with, and that code's bits; 0 where it has more than [`SHORT`].
+    /// By the next bits: the byte whose code they begin with, and the code's bits; 0 if it has more than [`SHORT`].
     short: [(u8, u8); 1 << SHORT],
 }
 
@@ -50,7 +50,7 @@ impl Codes {
             if usize::from(bits) <= SHORT {
                 let free = SHORT - usize::from(bits);
                 let first = (codes[symbol] as usize) << free;
-                // The end's code is longer.
+                // The code of END is longer.
                 short[first..first + (1 << free)].fill((symbol as u8, bits));
             }
         }
@@ -63,7 +63,7 @@ impl Codes {
     }
 }
 
-/// Bytes of `text` in this code.
+/// Encoded size of `text`, bytes.
 pub(super) fn bytes(text: &[u8]) -> usize {
     let bits: usize = text
         .iter()
@@ -72,7 +72,7 @@ pub(super) fn bytes(text: &[u8]) -> usize {
     bits.div_ceil(8)
 }
 
-/// Appends `text` in this code.
+/// Appends `text`, encoded.
 pub(super) fn encode(text: &[u8], to: &mut Vec<u8>) {
     let (mut pending, mut bits) = (0_u64, 0);
     for &byte in text {
@@ -85,16 +85,16 @@ pub(super) fn encode(text: &[u8], to: &mut Vec<u8>) {
         }
     }
     if bits > 0 {
-        // Padded with the first bits of the end's code, which are ones.
+        // Padded with the first bits of END's code, which are ones.
         to.push((pending << (8 - bits)) as u8 | u8::MAX >> bits);
     }
 }
 
-/// The text of `coded`; `None` if it is no code.
+/// Decodes `coded`; `None` if it is malformed.
 pub(super) fn decode(coded: &[u8]) -> Option<Vec<u8>> {
     let table = &*CODES;
     let mut text = Vec::with_capacity(coded.len() * 2);
-    // The bits that are not read yet, the next one first; behind them, zeros.
+    // The bits that are not read yet, followed by zeros.
     let (mut window, mut bits) = (0_u64, 0);
     let mut rest = coded;
     loop {
@@ -113,13 +113,13 @@ pub(super) fn decode(coded: &[u8]) -> Option<Vec<u8>> {
         window <<= length;
         bits -= length;
     }
-    // Padding is the beginning of the end's code, and shorter than a byte.
+    // Padding is the beginning of END's code, and shorter than a byte.
     let is_padding = bits < 8 && window == !(u64::MAX >> bits);
     is_padding.then_some(text)
 }
 
 impl Codes {
-    /// The byte whose code `window` begins with, and that code's bits; `None` at the end's code.
+    /// The byte whose code `window` begins with, and the code's bits; `None` for END.
     fn next(&self, window: u64) -> Option<(u8, u32)> {
         let (symbol, length) = self.short[(window >> (64 - SHORT)) as usize];
         if length > 0 {
@@ -137,7 +137,7 @@ impl Codes {
     }
 }
 
-/// What [`decode`] does, by the definition: one bit at a time.
+/// Decodes like [`decode`], but by the definition: one bit at a time.
 #[cfg(test)]
 pub(super) fn decode_bit_by_bit(coded: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();

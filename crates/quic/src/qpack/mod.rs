@@ -1,8 +1,8 @@
-//! QPACK (RFC 9204) without a dynamic table: how HTTP/3 writes and reads header fields.
+//! QPACK (RFC 9204) without a dynamic table: encodes and decodes the header fields of HTTP/3.
 //!
-//! An encoder may leave the dynamic table empty, and a decoder that announces no room for one forces its peer to.
-//! Chromium and curl then send what is encoded here: indexed fields, names from the static table, and literals with
-//! Huffman codes where these are shorter.
+//! An encoder may leave the dynamic table empty, and a decoder without room for one forces its peer to. Chromium
+//! and curl then send what this module encodes: indexed fields, names from the static table, and literals, with
+//! Huffman codes if these are shorter.
 
 mod huffman;
 mod tables;
@@ -20,28 +20,28 @@ pub enum QpackError {
     /// It ends in the middle of a field.
     #[error("a header block that is cut off")]
     CutOff,
-    /// It refers to a dynamic table, which this end has not.
+    /// It refers to a dynamic table, which this end does not have.
     #[error("a header block that refers to a dynamic table")]
     Dynamic,
     /// It refers to an entry that the static table does not have.
     #[error("entry {0} of the static table, which has 99")]
     UnknownEntry(u64),
-    /// A Huffman code, or an integer, that is none.
+    /// A Huffman code or an integer is malformed.
     #[error("a string or an integer that cannot be decoded")]
     Undecodable,
 }
 
-/// First bits of an encoded field line (section 4.5), the bit that says "static table" among them.
+/// First bits of an encoded field line (section 4.5), with the bit for the static table set.
 const INDEXED: u8 = 0b1100_0000;
 const NAME_REFERENCE: u8 = 0b0101_0000;
 const LITERAL_NAME: u8 = 0b0010_0000;
-/// Marks a string in Huffman code: before the prefix of its length.
+/// The bit for a Huffman-coded string, before the prefix of its length.
 const HUFFMAN_NAME: u8 = 0b0000_1000;
 const HUFFMAN_VALUE: u8 = 0b1000_0000;
 
-/// Writes a header block.
+/// Encodes a header block.
 pub fn encode<'a>(fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Bytes {
-    // Required Insert Count and Base (section 4.5.1): none is inserted.
+    // Required Insert Count and Base (section 4.5.1): both are 0.
     let mut block = vec![0, 0];
     for (name, value) in fields {
         let entry = |entry: &(&str, &str)| entry.0.as_bytes() == name;
@@ -59,7 +59,7 @@ pub fn encode<'a>(fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Byt
     Bytes::from(block)
 }
 
-/// Reads a header block.
+/// Decodes a header block.
 ///
 /// # Errors
 /// [`QpackError`] when it is malformed.
@@ -86,7 +86,7 @@ pub fn decode(block: &[u8]) -> Result<Vec<Field>, QpackError> {
     Ok(fields)
 }
 
-/// Appends `value` with a prefix of so many bits, below the bits of `first` (RFC 7541, section 5.1).
+/// Appends `value` with a prefix of `prefix` bits, below the bits of `first` (RFC 7541, section 5.1).
 fn integer(block: &mut Vec<u8>, first: u8, prefix: u8, value: u64) {
     let most = (1 << prefix) - 1;
     if value < most {
@@ -112,7 +112,7 @@ fn string(block: &mut Vec<u8>, first: u8, huffman: u8, prefix: u8, text: &[u8]) 
     }
 }
 
-/// A header block that is read from the front.
+/// A cursor over a header block.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_example_of_the_standard_is_encoded_and_read() {
-        // RFC 9204, appendix B.1, but for its string, which is left uncoded there.
+        // RFC 9204, appendix B.1, except that the string is not Huffman-coded there.
         let block = encode([(&b":path"[..], &b"/index.html"[..])]);
         assert_eq!(
             decode(&block),

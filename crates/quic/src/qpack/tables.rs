@@ -1,6 +1,6 @@
-//! The tables that QPACK and its Huffman code are defined by.
+//! The static table of QPACK, and the code lengths of its Huffman code.
 
-/// Names and values that an index stands for (RFC 9204, appendix A).
+/// The entries of the static table (RFC 9204, appendix A).
 pub(super) const STATIC: [(&str, &str); 99] = [
     (":authority", ""),
     (":path", "/"),
@@ -109,7 +109,7 @@ pub(super) const STATIC: [(&str, &str); 99] = [
     ("x-frame-options", "sameorigin"),
 ];
 
-/// Lengths of the codes of all bytes and, last, of the end of a string, bits (RFC 7541, appendix B).
+/// Code lengths of all bytes and, last, of the end of a string, bits (RFC 7541, appendix B).
 pub(super) const CODE_BITS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28,
     28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6,

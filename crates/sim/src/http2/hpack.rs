@@ -1,43 +1,43 @@
-//! How long headers are when HPACK (RFC 7541) has compressed them, as the lab's client and servers use it.
+//! Sizes of headers after HPACK compression (RFC 7541), as the lab's client and servers use it.
 //!
-//! The server's compression has no memory. Of the client's only the authority is remembered: padding never is,
-//! and paths are seldom the same.
+//! The server's dynamic table is empty. In the client's only the authority is found again: padding is never
+//! indexed, and paths seldom repeat.
 
 use firstflight_load::{Priority, head, priority};
 use firstflight_loader::TOO_EARLY;
 use firstflight_page::Resource;
 
-/// Lengths of the codes of ASCII from the space on, bits (RFC 7541, appendix B).
+/// Code lengths of ASCII characters from the space on, bits (RFC 7541, appendix B).
 const CODES: [u8; 95] = [
     6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12,
     10, 13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6,
     15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5, 6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13,
 ];
-/// About the length of any other byte's, bits.
+/// Approximate code length of any other byte, bits.
 const RARE_CODE: u64 = 24;
 const PADDING_CODE: u64 = 6;
-/// Statuses that the static table has (appendix A).
+/// Statuses in the static table (appendix A).
 const KNOWN_STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
-/// A field whose name the static table has: the entries below 15 take one byte, the others two.
+/// A field whose name is in the static table: entries below 15 take one byte, the others two.
 const NEAR_NAME: u64 = 1;
 const FAR_NAME: u64 = 2;
 
-/// The entry `:scheme: https`, and a known authority.
+/// The entry `:scheme: https`, and an authority that is in the table.
 const SCHEME: u64 = 1;
 const AUTHORITY: u64 = 1;
 
-/// The header blocks of one exchange, bytes.
+/// Sizes of the header blocks of one exchange, bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Blocks {
-    /// Of a request whose authority is known, without a priority and with it.
+    /// A request whose authority is in the table, without and with a priority.
     pub(crate) request: [u64; 2],
-    /// What the first request of a connection has more.
+    /// What the first request of a connection adds.
     pub(crate) authority: u64,
     pub(crate) response: u64,
 }
 
 impl Blocks {
-    /// Those of `resource`, whose response has this head over HTTP/1.1.
+    /// Sizes for `resource`, whose response has this head over HTTP/1.1.
     pub(crate) fn new(resource: &Resource, response: &head::Response, authority: &str) -> Self {
         let target = resource.target();
         let path = match target.as_ref() {
@@ -59,7 +59,7 @@ impl Blocks {
     }
 }
 
-/// The header block of the answer 425.
+/// Size of the header block of a 425 response.
 pub(super) fn too_early() -> u64 {
     NEAR_NAME + text(&TOO_EARLY.to_string()) + FAR_NAME + text("0")
 }
@@ -80,12 +80,12 @@ fn response_block(resource: &Resource, head: &head::Response) -> u64 {
     bytes + padding(head.padding)
 }
 
-/// The field that says it: never in the client's memory.
+/// Size of the priority field, which never enters the client's table.
 fn says(priority: Priority) -> u64 {
     1 + text(priority::FIELD) + text(priority.field())
 }
 
-/// A field `p` of so many letters.
+/// Size of a field `p` of this many letters.
 fn padding(letters: usize) -> u64 {
     if letters == 0 {
         0
@@ -102,7 +102,7 @@ fn text(value: &str) -> u64 {
     string(value.bytes().map(code).sum())
 }
 
-/// A string of so many bits with its length (RFC 7541, sections 5.1 and 5.2).
+/// Size of a string of this many bits, with its length (RFC 7541, sections 5.1 and 5.2).
 fn string(bits: u64) -> u64 {
     let bytes = bits.div_ceil(8);
     let length = match bytes {

@@ -1,9 +1,9 @@
 //! HTTP/2 (RFC 9113) between a client and a server, as frames: what the h2 crate sends at both ends of the lab.
 //!
-//! All streams share a connection. The server's frames leave in rounds, one of up to 16 KiB of each response at
-//! a time, as fast as the socket takes them; what it has taken is in the order in which it was written. Where requests
-//! say how urgent they are, the rounds are those of the most urgent responses. Left out: flow control, which the lab's
-//! client never lets run dry, headers beyond 16 KiB, and resets.
+//! All streams share a connection. The server sends frames in rounds: up to 16 KiB of each response in turn, as
+//! fast as the socket accepts them. The socket sends in the order of writing. If requests state priorities, a round
+//! has only the most urgent responses. Left out: flow control, which never blocks the lab's client, headers beyond
+//! 16 KiB, and resets.
 
 mod hpack;
 
@@ -20,50 +20,50 @@ use crate::pieces::Pieces;
 use crate::tls::Heard;
 pub(crate) use hpack::Blocks;
 
-/// Bytes before the payload of a frame, and of payload at most.
+/// Bytes of a frame's header, and the largest payload.
 const FRAME_HEADER: u64 = 9;
 const MAX_PAYLOAD: u64 = 1 << 14;
-/// What a client says first, and its settings with the connection's window.
+/// The client's connection preface, and its settings with the connection's window.
 const PREFACE: u64 = 24;
 const CLIENT_SETTINGS: u64 = FRAME_HEADER + 3 * SETTING + WINDOW_UPDATE;
 const SERVER_SETTINGS: u64 = FRAME_HEADER + 4 * SETTING + WINDOW_UPDATE;
 const SETTING: u64 = 6;
 const WINDOW_UPDATE: u64 = FRAME_HEADER + 4;
 const SETTINGS_ACK: u64 = FRAME_HEADER;
-/// The server's first header says that its compression has no memory (RFC 7541, section 6.3).
+/// The server's first header sets the size of its dynamic table to 0 (RFC 7541, section 6.3).
 const TABLE_SIZE: u64 = 1;
-/// What rustls buffers of what the socket does not take (`DEFAULT_BUFFER_LIMIT`), bytes.
+/// Size of the buffer in rustls for data that the socket does not accept (`DEFAULT_BUFFER_LIMIT`), bytes.
 const TLS_BUFFER: u64 = 64 * 1024;
 
-/// Both ends.
+/// Both ends of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Http2 {
     up: Pieces<Frame>,
     down: Pieces<Frame>,
-    /// Each end has sent its first.
+    /// Whether the client has sent its preface, and the server its settings.
     client_began: bool,
     server_began: bool,
-    /// Requests that came as early data, and are to be asked again.
+    /// Requests in early data that the server will answer with 425.
     refused: Vec<usize>,
-    /// Answers that are due some time, in order of asking.
+    /// Answers with the time they are due, in the order of requests.
     waiting: Vec<(Nanos, usize)>,
     sending: VecDeque<Answer>,
-    /// A first header was sent.
+    /// Whether a first header was sent.
     has_answered: bool,
 }
 
-/// What a frame brings.
+/// The content of a frame.
 #[derive(Debug, Clone, Copy)]
 enum Frame {
-    /// Needs an answer: the other end's acknowledgment.
+    /// Settings, which the other end acknowledges.
     Settings,
     Acknowledgment,
     Request(usize),
-    /// The response's header; whether nothing follows.
+    /// The response's header; whether it ends the stream.
     Head(usize, bool),
-    /// So many bytes of a body; whether nothing follows.
+    /// Bytes of a body; whether they end the stream.
     Data(usize, u64, bool),
-    /// The answer that this request is to be asked again.
+    /// A 425 response to this request.
     TooEarly(usize),
 }
 
@@ -77,7 +77,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// Headers need no turn where bodies have one: the h2 crate sends them at once.
+    /// With priorities, headers go before all bodies: the h2 crate sends them at once.
     fn urgency(&self) -> (bool, Priority) {
         let is_body = self.head_is_sent || self.priority == Priority::EQUAL;
         (is_body, self.priority)
@@ -85,7 +85,7 @@ impl Answer {
 }
 
 impl Http2 {
-    /// The client asks for `resource`: bytes to be written, in parts that TLS takes one by one.
+    /// The client requests `resource`. Returns the bytes to write, in parts that TLS encrypts one by one.
     pub(crate) fn ask(&mut self, context: Context<'_>, resource: usize) -> [u64; 2] {
         let request = FRAME_HEADER + context.http2_request(resource);
         if self.client_began {
@@ -99,12 +99,12 @@ impl Http2 {
         [PREFACE, CLIENT_SETTINGS + request]
     }
 
-    /// What was asked for last comes as early data, and is to be asked again.
+    /// The latest request is early data that the server will answer with 425.
     pub(crate) fn refuse(&mut self, resource: usize) {
         self.refused.push(resource);
     }
 
-    /// The client hears of it.
+    /// The client handles frames that have arrived.
     pub(crate) fn hear(
         &mut self,
         context: Context<'_>,
@@ -160,7 +160,7 @@ impl Http2 {
         self.waiting.iter().map(|(due, _)| *due).min()
     }
 
-    /// The server reads, and sends what is due and the socket takes.
+    /// The server reads, and sends answers that are due as far as the socket accepts them.
     pub(crate) fn serve(&mut self, context: Context<'_>, channel: &mut Channel<'_>) {
         let now = context.now;
         let heard = channel.read(now);
@@ -193,7 +193,7 @@ impl Http2 {
         self.send(context, channel);
     }
 
-    /// Moves the answers that are due to those that are being sent.
+    /// Starts to send the answers that are due.
     fn begin(&mut self, context: Context<'_>) {
         let sending = &mut self.sending;
         self.waiting.retain(|&(due, resource)| {
@@ -209,7 +209,7 @@ impl Http2 {
         });
     }
 
-    /// What a header has more if it is the first, bytes.
+    /// What the first header adds, bytes.
     fn first_head(&mut self) -> u64 {
         if std::mem::replace(&mut self.has_answered, true) {
             0
@@ -220,7 +220,7 @@ impl Http2 {
 
     fn send(&mut self, context: Context<'_>, channel: &mut Channel<'_>) {
         let now = context.now;
-        // Headers leave with the first data behind them.
+        // Headers leave together with the first data after them.
         let mut headers = 0;
         while !self.sending.is_empty() && channel.socket.unwritten() < TLS_BUFFER {
             let next = priority::next(self.sending.iter().map(Answer::urgency));

@@ -1,65 +1,67 @@
-//! How long a handshake's messages are, record headers included.
+//! Sizes of a handshake's messages, record headers included.
 //!
-//! Measured on the lab's client and servers (rustls with aws-lc, AES-256-GCM, one ECDSA P-256 certificate);
-//! `tls_flights.rs` and `quic_flights.rs` in `crates/lab/tests` hold these against them. The host's name stands in the `ClientHello` (SNI)
-//! and in the certificate. The two signatures vary by two bytes each; they count with their usual length.
+//! Measured on the lab's client and servers (rustls with aws-lc, AES-256-GCM, one ECDSA P-256 certificate).
+//! `tls_flights.rs` and `quic_flights.rs` in `crates/lab/tests` compare them with the lab. The host's name is in
+//! the `ClientHello` (SNI) and in the certificate. The two signatures vary by two bytes each; the usual size
+//! counts.
 
 use std::net::IpAddr;
 
 use firstflight_load::{HttpVersion, TlsOptions, TlsVersion};
 use firstflight_quic::crypto::Lengths;
 
-/// X25519MLKEM768's share in the `ClientHello`, with its group and length, and in the list of groups.
+/// The key share for X25519MLKEM768 in the `ClientHello` with its group and length, and its entry in the list of
+/// groups.
 const CLIENT_SHARE: u64 = 1_222;
-/// Its answer, less that of X25519.
+/// The server's key share, less that of X25519.
 const SERVER_SHARE: u64 = 1_088;
-/// The extension that names the host, without the name (RFC 6066, section 3).
+/// The server name extension without the name (RFC 6066, section 3).
 const SERVER_NAME: u64 = 9;
-/// The extension of a server that has recognised the name.
+/// The extension of a server that recognised the name.
 const NAME_ACKNOWLEDGED: u64 = 4;
 /// `pre_shared_key` with one ticket of 32 bytes and a binder of SHA-384 (RFC 8446, section 4.2.11), and its answer.
 const TICKET_OFFERED: u64 = 91;
 const TICKET_TAKEN: u64 = 6;
-/// What offering one adds in QUIC.
+/// What offering a ticket adds in QUIC.
 const QUIC_TICKET_OFFERED: u64 = 95;
-/// What early data adds to the `ClientHello` and to its answer, what ends it, and what two tickets say of it
-/// (RFC 8446, sections 4.2.10, 4.5 and 4.6.1).
+/// What early data adds: to the `ClientHello` and to its answer, the message that ends it, and the extension in two
+/// tickets (RFC 8446, sections 4.2.10, 4.5 and 4.6.1).
 const EARLY_DATA: u64 = 4;
 const END_OF_EARLY_DATA: u64 = 26;
 const EARLY_DATA_SIZE: u64 = 16;
-/// What a client that offers HTTP/2 adds to its `ClientHello`, and a server that takes it saves (RFC 7301).
+/// What offering HTTP/2 adds to a `ClientHello`, and what accepting it saves in the server's answer (RFC 7301).
 const HTTP2_OFFERED: u64 = 3;
 const HTTP2_TAKEN: u64 = 6;
 /// A session's identifier in TLS 1.2.
 const SESSION_ID: u64 = 32;
 const CHANGE_CIPHER_SPEC: u64 = 6;
-/// A certificate without the name, and the message around it with the one that proves it.
+/// The certificate without the name, and its message with the `CertificateVerify`.
 const CERTIFICATE: u64 = 418;
 const CERTIFICATE_PROVED: u64 = 92;
-/// From these lengths of a name on, one more of the certificate's fields around it needs a second byte for its own
-/// length (X.690, section 8.1.3): the extensions' two, the extension, its value, the list of names, the name.
+/// From these lengths of a name on, one more field around it needs a second byte for its own length (X.690, section
+/// 8.1.3): the extensions' two, the extension, its value, the list of names, the name.
 const CERTIFICATE_GROWS: [usize; 6] = [43, 45, 117, 124, 126, 128];
 
-/// What is said in a handshake, or after it, by TLS itself.
+/// A message of TLS itself, in or after the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// The client's first.
+    /// The client's first message.
     ClientHello,
-    /// TLS 1.3: the message of this name. TLS 1.2: all up to the `ServerHelloDone`.
+    /// TLS 1.3: the `ServerHello`. TLS 1.2: all messages up to the `ServerHelloDone`.
     ServerHello,
-    /// The rest of the server's part, up to its `Finished`.
+    /// The rest of the server's messages, up to its `Finished`.
     ServerFinished,
-    /// The client's last; in TLS 1.2 with its key exchange.
+    /// The client's last messages; in TLS 1.2 with its key exchange.
     ClientFinished,
-    /// The client's `ChangeCipherSpec`, which in TLS 1.3 only appeases middleboxes (RFC 8446, appendix D.4).
+    /// The client's `ChangeCipherSpec`, which in TLS 1.3 is only for middleboxes (RFC 8446, appendix D.4).
     ChangeCipherSpec,
-    /// TLS 1.3: what later connections resume with.
+    /// TLS 1.3: tickets for later connections.
     Tickets,
-    /// The server's alert that it will write no more.
+    /// The server's alert that it sends no more.
     CloseNotify,
 }
 
-/// The lengths of one handshake, bytes. A message that the handshake does not have has length 0.
+/// The sizes of one handshake's messages, bytes; 0 for a message that it does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the messages of a handshake")]
 pub struct Flights {
@@ -69,23 +71,23 @@ pub struct Flights {
     pub client_finished: u64,
     pub tickets: u64,
     pub close_notify: u64,
-    /// What each record of the application's is longer than what it carries.
+    /// What a record adds to its content.
     pub record_overhead: u64,
 }
 
-/// What becomes of the session that a client offers.
+/// The outcome of the session that a client offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Session {
-    /// It has none.
+    /// The client has none.
     None,
     /// The server does not know it: a full handshake follows.
     Refused,
-    /// It is resumed.
+    /// The server resumes it.
     Resumed,
 }
 
 impl Flights {
-    /// The lengths with `host`.
+    /// The sizes for `host`.
     pub fn new(options: TlsOptions, host: &str, session: Session) -> Self {
         let is_resumed = session == Session::Resumed;
         let mut flights = match options.version {
@@ -99,12 +101,12 @@ impl Flights {
         flights
     }
 
-    /// Whether the `ClientHello` is so long that it has a key share X25519MLKEM768: no other part of it is.
+    /// Whether the `ClientHello` has a key share for X25519MLKEM768: nothing else makes it that long.
     pub(super) fn offers_post_quantum(self) -> bool {
         self.client_hello > CLIENT_SHARE
     }
 
-    /// Of TLS 1.3 where both ends do early data: the client announces it wherever it offers a session.
+    /// The sizes of TLS 1.3 if both ends support early data. The client announces it whenever it offers a session.
     #[must_use]
     pub fn with_early_data(self, session: Session) -> Self {
         let if_so = |is_so: bool, bytes| if is_so { bytes } else { 0 };
@@ -118,7 +120,7 @@ impl Flights {
         }
     }
 
-    /// The message in which the server says what it takes.
+    /// The message in which the server states what it accepts.
     fn negotiation(&mut self, version: TlsVersion, is_resumed: bool) -> &mut u64 {
         match version {
             TlsVersion::V1_2 if !is_resumed => &mut self.server_hello,
@@ -185,7 +187,7 @@ impl Flights {
     }
 }
 
-/// The lengths of a handshake in QUIC with `host`: without records, and without transport parameters.
+/// The sizes of messages in QUIC for `host`: without records, and without transport parameters.
 pub fn quic_lengths(options: TlsOptions, host: &str, session: Session) -> Lengths {
     let (is_offered, is_resumed) = (session != Session::None, session == Session::Resumed);
     let if_so = |is_so: bool, bytes| if is_so { bytes } else { 0 };
@@ -212,7 +214,7 @@ pub fn quic_lengths(options: TlsOptions, host: &str, session: Session) -> Length
 struct Name {
     sent: u64,
     acknowledged: u64,
-    /// All of the certificate.
+    /// The whole certificate.
     certificate: u64,
 }
 

@@ -1,15 +1,15 @@
-//! Who answers what in a handshake.
+//! The order of messages in a handshake.
 
 use firstflight_load::TlsVersion;
 
 use super::{Message, TICKETS};
 
-/// A course that a handshake takes.
+/// A kind of handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Handshake {
     /// One round trip (RFC 8446, section 2), resumed or not.
     Tls13,
-    /// The same with early data announced: the client changes its cipher ahead of that (section 2.3).
+    /// The same with early data: the client sends its `ChangeCipherSpec` before that (section 2.3).
     Tls13Early,
     /// Two round trips (RFC 5246, section 7.3, figure 1).
     Tls12,
@@ -27,7 +27,7 @@ impl Handshake {
         }
     }
 
-    /// What the other end says to `message`.
+    /// The other end's answer to `message`.
     pub(super) fn answer(self, message: Message) -> &'static [Message] {
         use Message::{ChangeCipherSpec, ClientFinished, ClientHello, ServerFinished, ServerHello, Tickets};
         match self {
@@ -58,7 +58,7 @@ impl Handshake {
         }
     }
 
-    /// Sessions that a client can resume once it has `message`.
+    /// Number of sessions that a client gains with `message`.
     pub(super) fn sessions(self, message: Message) -> u32 {
         match (self, message) {
             (Self::Tls13 | Self::Tls13Early, Message::Tickets) => TICKETS,

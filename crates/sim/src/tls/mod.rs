@@ -1,7 +1,7 @@
-//! TLS between a client and a server, as bytes: which flights cross, what each record adds to what it carries.
+//! TLS between a client and a server, as sizes: the flights, and what each record adds to its content.
 //!
-//! TLS 1.3 (RFC 8446), with early data, and 1.2 (RFC 5246) as rustls speaks them at both ends of the lab. Left out: a
-//! server that asks for another key share, rekeying, and the time that cryptography takes (about a millisecond for a full
+//! TLS 1.3 (RFC 8446) with early data, and 1.2 (RFC 5246), as rustls uses them at both ends of the lab. Left out: a
+//! server that asks for another key share, rekeying, and the time of cryptography (about a millisecond for a full
 //! handshake).
 
 mod flights;
@@ -19,21 +19,21 @@ pub use flights::{Flights, Session, quic_lengths};
 use handshake::Handshake;
 use records::{Content, Records};
 
-/// Sessions that the client keeps of a host (`MAX_TLS13_TICKETS_PER_SERVER` in rustls).
+/// Sessions that the client keeps per host (`MAX_TLS13_TICKETS_PER_SERVER` in rustls).
 const MAX_SESSIONS: u32 = 8;
-/// Tickets that a server of TLS 1.3 gives out at once.
+/// Tickets that a TLS 1.3 server sends at once.
 const TICKETS: u32 = 2;
 
-/// The client's sessions with one host. One of TLS 1.3 is used once (RFC 8446, appendix C.4), the newest first.
+/// The client's sessions with one host. A TLS 1.3 session is used once (RFC 8446, appendix C.4), the newest first.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sessions {
     good: u32,
-    /// The server has forgotten them; the client cannot know.
+    /// Sessions that the server has forgotten, which the client cannot know.
     stale: u32,
 }
 
 impl Sessions {
-    /// As many as a client keeps, which the server knows or does not.
+    /// As many sessions as a client keeps. `are_good`: whether the server knows them.
     pub(crate) fn all(are_good: bool) -> Self {
         let [good, stale] = if are_good {
             [MAX_SESSIONS, 0]
@@ -72,32 +72,32 @@ pub(crate) struct Tls {
     session: Session,
     up: Records,
     down: Records,
-    /// Bytes that may go with the `ClientHello`.
+    /// Largest amount of early data, bytes.
     early_data: u64,
-    /// Bytes that went with it, and as many on the wire.
+    /// Bytes of early data that were sent, and their size on the wire.
     sent_early: [u64; 2],
-    /// The server has heard the client's `ClientHello`.
+    /// Whether the server has received the `ClientHello`.
     is_answered: bool,
-    /// The client has heard the server's `Finished`: no more data is early.
+    /// Whether the client has received the server's `Finished`, after which data is not early.
     is_done: bool,
-    /// The server has heard the client's.
+    /// Whether the server has received the client's `Finished`.
     is_confirmed: bool,
 }
 
-/// What came of bytes that arrived.
+/// The result of bytes that arrived.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Heard {
     /// Bytes for the application.
     pub(crate) data: u64,
-    /// Bytes to be written in answer.
+    /// Bytes to write in answer.
     pub(crate) reply: u64,
-    /// This end may send: its handshake is done, or the server takes early data.
+    /// Whether this end may send now: its handshake is done, or the server accepts early data.
     pub(crate) is_ready: bool,
     sessions: u32,
 }
 
 impl Heard {
-    /// Bytes that TLS has no part in.
+    /// Bytes on a connection without TLS.
     pub(crate) fn plain(data: u64) -> Self {
         Self {
             data,
@@ -105,14 +105,14 @@ impl Heard {
         }
     }
 
-    /// Keeps the sessions that came with it.
+    /// Adds the sessions that came with it.
     pub(crate) fn remember(&self, sessions: &mut Sessions) {
         sessions.gain(self.sessions);
     }
 }
 
 impl Tls {
-    /// TLS with `host`, resuming one of `sessions` if there is one: with so many bytes of `early_data` at most.
+    /// TLS with `host`, resuming one of `sessions` if there is one, with at most `early_data` bytes of early data.
     pub(crate) fn new(options: TlsOptions, host: &str, sessions: &mut Sessions, early_data: u64) -> Self {
         let session = sessions.take(options.version);
         let does_early_data = early_data > 0 && options.version == TlsVersion::V1_3;
@@ -137,7 +137,7 @@ impl Tls {
         }
     }
 
-    /// Begins: the bytes of the `ClientHello`, and of what goes ahead of early data.
+    /// Begins the handshake. Returns the size of the `ClientHello`, and of what precedes early data.
     pub(crate) fn begin(&mut self) -> u64 {
         let hello = self.say(true, Message::ClientHello);
         if self.has_early_data() {
@@ -147,7 +147,7 @@ impl Tls {
         }
     }
 
-    /// What the `ClientHello` says, and what went with it.
+    /// The contents of the `ClientHello`, and the early data behind it.
     pub(crate) fn hello(&self) -> Hello {
         Hello {
             offers_session: self.version == TlsVersion::V1_3 && self.session != Session::None,
@@ -156,7 +156,7 @@ impl Tls {
         }
     }
 
-    /// What a segment of the client's, before it hears from the server, has of the `ClientHello`.
+    /// The parts of the `ClientHello` in a client's segment before the server's answer.
     pub(crate) fn hello_in(&self, segment: &Segment) -> path::Hello {
         if !segment.up || segment.len == 0 {
             return path::Hello::default();
@@ -170,7 +170,8 @@ impl Tls {
         }
     }
 
-    /// What the server tells of it, once it has answered the `ClientHello`, or the client, once it has that answer.
+    /// What the server reports of TLS once it has answered the `ClientHello`, or the client once it has that
+    /// answer.
     pub(crate) fn secured(&self, at_client: bool) -> Option<Secured> {
         let is_known = if at_client { self.is_done } else { self.is_answered };
         is_known.then(|| Secured {
@@ -184,27 +185,27 @@ impl Tls {
         })
     }
 
-    /// Whether the server forgets what came early.
+    /// Whether the server rejects early data.
     pub(crate) fn rejects_early_data(&self) -> bool {
         self.has_early_data() && self.session == Session::Refused
     }
 
-    /// Whether the `ClientHello` is so long that it has a key share X25519MLKEM768.
+    /// Whether the `ClientHello` has a key share for X25519MLKEM768.
     pub(crate) fn offers_post_quantum(&self) -> bool {
         self.flights.offers_post_quantum()
     }
 
-    /// Whether data may go with the `ClientHello`.
+    /// Whether early data is possible.
     pub(crate) fn has_early_data(&self) -> bool {
         self.early_data > 0
     }
 
-    /// Whether so much more may.
+    /// Whether this much more early data is possible.
     pub(crate) fn takes_early(&self, bytes: u64) -> bool {
         self.sent_early[0] + bytes <= self.early_data
     }
 
-    /// The application hands over `bytes`, the client's if `up`: as many on the wire.
+    /// The application writes `bytes`; `up`: at the client. Returns their size on the wire.
     pub(crate) fn seal(&mut self, up: bool, bytes: u64) -> u64 {
         let overhead = self.flights.record_overhead;
         let wire = self.stream(up).seal(bytes, overhead);
@@ -215,18 +216,18 @@ impl Tls {
         wire
     }
 
-    /// The server says that it will write no more: bytes.
+    /// The server's `close_notify`. Returns its size.
     pub(crate) fn close(&mut self) -> u64 {
         self.say(false, Message::CloseNotify)
     }
 
-    /// `bytes` have arrived, at the server if they went `up`.
+    /// `bytes` have arrived; `up`: at the server.
     pub(crate) fn hear(&mut self, up: bool, bytes: u64) -> Heard {
         self.stream(up).arrive(bytes);
         let mut heard = Heard::default();
         while let Some(content) = self.stream(up).pop() {
             match content {
-                // What the server cannot decrypt it leaves out.
+                // The server skips data that it cannot decrypt.
                 Content::Data(_) if up && self.rejects_early_data() && !self.is_confirmed => {}
                 Content::Data(bytes) => heard.data += bytes,
                 Content::Message(message) => {
@@ -263,7 +264,7 @@ impl Tls {
 mod tests {
     use super::*;
 
-    /// Lets both ends talk until the client may send: the sizes of the flights, the client's first.
+    /// Runs the handshake until the client may send. Returns the sizes of the flights, the client's first.
     fn flights(tls: &mut Tls, sessions: &mut Sessions) -> Vec<u64> {
         let (mut up, mut sizes) = (true, vec![tls.begin()]);
         while let Some(&bytes) = sizes.last()
@@ -288,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_handshake_has_as_many_flights_as_its_version_says() {
-        // The tickets of TLS 1.3 are one more, which no client waits for.
+        // TLS 1.3 has one flight more, the tickets, for which no client waits.
         for (version, full, resumed) in [(TlsVersion::V1_3, 4, 4), (TlsVersion::V1_2, 4, 3)] {
             let mut sessions = Sessions::default();
             let mut talk = || {
@@ -339,7 +340,7 @@ mod tests {
             assert_eq!(tls.secured(true), Some(secured));
             assert_eq!((secured.early_data, secured.is_resumed), (outcome, are_good));
             assert_eq!(u64::from(tls.hello().early_data_bytes), early);
-            // A new session is used before one that is stale.
+            // A new session is used before a stale one.
             assert_eq!(tls.hear(false, last.reply).sessions, TICKETS);
         }
     }

@@ -1,15 +1,15 @@
-//! The records that are on their way in one direction (RFC 8446, section 5.1; RFC 5246, section 6.2.1).
+//! The TLS records on their way in one direction (RFC 8446, section 5.1; RFC 5246, section 6.2.1).
 
 use super::Message;
 use crate::pieces::Pieces;
 
-/// What a record carries at most, bytes.
+/// Largest content of a record, bytes.
 const MAX_FRAGMENT: u64 = 1 << 14;
 
-/// What a record, or several that mean something together, bring.
+/// The content of a record, or of several that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// So many bytes of the application.
+    /// Bytes of the application.
     Data(u64),
     /// A part of the handshake, or an alert.
     Message(Message),
@@ -19,7 +19,7 @@ pub(super) enum Content {
 pub(super) type Records = Pieces<Content>;
 
 impl Records {
-    /// `bytes` of the application are written, each record longer by `overhead`: as many on the wire.
+    /// The application writes `bytes`, in records that add `overhead` each. Returns their size on the wire.
     pub(super) fn seal(&mut self, bytes: u64, overhead: u64) -> u64 {
         let (mut left, mut wire) = (bytes, 0);
         while left > 0 {

@@ -1,6 +1,7 @@
 //! CUBIC (RFC 9438) and `HyStart`, as `net/ipv4/tcp_cubic.c` computes them.
 //!
-//! The kernel's integers are kept where they show: time in ticks, the curve in 1/1024 s, one update per tick.
+//! It keeps the kernel's integer units where they affect the result: time in ticks, the curve in 1/1024 s, one
+//! update per tick.
 
 use firstflight_path::Nanos;
 
@@ -33,7 +34,7 @@ const DELAY_BOUNDS: (Nanos, Nanos) = (4 * MS, 16 * MS);
 pub(crate) struct Cubic {
     last_max: u32,
     last_cwnd: u32,
-    /// In ticks.
+    /// Time of the last update, ticks.
     last_update: u64,
     epoch: Option<u64>,
     origin: u32,
@@ -45,7 +46,7 @@ pub(crate) struct Cubic {
     train: HyStart,
 }
 
-/// Looks for the end of slow start within one round.
+/// Finds the end of slow start, within one round.
 #[derive(Debug, Clone, Default)]
 struct HyStart {
     found: bool,
@@ -85,7 +86,7 @@ impl Controller for Cubic {
     /// `cubictcp_acked`.
     fn on_rtt(&mut self, sample: &Sample) -> bool {
         let now = sample.now;
-        // Samples right after a recovery still show its queue.
+        // Samples soon after a recovery still include its queue.
         if self.epoch.is_some_and(|epoch| sample.tick - epoch < HZ) {
             return false;
         }
@@ -99,13 +100,13 @@ impl Controller for Cubic {
         sample.cwnd >= LOW_WINDOW && self.train.update(now, rtt, delay_min)
     }
 
-    /// Everything begins anew (`bictcp_reset`).
+    /// Starts anew (`bictcp_reset`).
     fn on_timeout(&mut self, now: Nanos, next: Seq) {
         *self = Self::default();
         self.train.start(now, next);
     }
 
-    /// The curve stands still while the application pauses (`cubictcp_cwnd_event`).
+    /// The curve does not advance while the application pauses (`cubictcp_cwnd_event`).
     fn on_transmit_start(&mut self, tick: u64, idle: u64) {
         if let Some(epoch) = &mut self.epoch {
             *epoch = (*epoch + idle).min(tick);
@@ -144,7 +145,7 @@ impl Cubic {
         }
     }
 
-    /// Not slower than Reno would be (RFC 9438, section 4.3).
+    /// Grows at least as fast as Reno (RFC 9438, section 4.3).
     fn keep_up_with_reno(&mut self, cwnd: u32) {
         let per_segment = ((cwnd * FRIENDLY_SCALE) >> 3).max(1);
         while self.acked > per_segment {
@@ -169,7 +170,7 @@ impl HyStart {
         };
     }
 
-    /// A round ends when what was sent at its beginning is acknowledged; small windows have rounds, too.
+    /// A round ends when the data sent at its beginning is acknowledged. Small windows have rounds, too.
     fn follow_round(&mut self, now: Nanos, acked: Seq, next: Seq) {
         if acked > self.round_end {
             self.start(now, next);
@@ -178,7 +179,7 @@ impl HyStart {
 
     /// `hystart_update`.
     fn update(&mut self, now: Nanos, rtt: Nanos, delay_min: Nanos) -> bool {
-        // A train of acknowledgments as long as half the shortest RTT has filled the path. A sender without
+        // A train of acknowledgments as long as half the shortest RTT means that the path is full. A sender without
         // pacing halves the threshold.
         if now.saturating_sub(self.last_ack) <= TRAIN_GAP {
             self.last_ack = now;
@@ -195,8 +196,8 @@ impl HyStart {
     }
 }
 
-/// The largest root whose cube is not above `value`, bit by bit: no platform's `cbrt` decides. The kernel's
-/// `cubic_root` is an approximation of it, 0.195 % off on average.
+/// The largest integer whose cube is at most `value`, bit by bit, so that no platform's `cbrt` matters. The
+/// kernel's `cubic_root` approximates it, with a mean error of 0.195 %.
 fn cubic_root(value: u64) -> u64 {
     (0..22).rev().fold(0, |root, bit| {
         let larger = root | 1 << bit;
@@ -234,7 +235,7 @@ mod tests {
             pair.run_until((600 + second * 900) * MS);
             gains.push(server(&pair).cwnd - before);
         }
-        // Fast at first, slow near the window of the loss (RFC 9438, section 4.2).
+        // Growth is fast at first, and slow near the window of the loss (RFC 9438, section 4.2).
         assert!(gains[0] > gains[1] && gains[1] > 0, "{gains:?}");
         assert!(server(&pair).cwnd <= 52);
     }
@@ -253,8 +254,8 @@ mod tests {
         let mut pair = behind(10_000_000, response(600 * FULL), &[]);
         pair.run();
         let info = server(&pair);
-        // 10 Mbit/s times 100 ms is 83 packets. Delayed acknowledgments are 2.4 ms apart and make no train, so the
-        // delay tells, once the first samples of a round show the queue.
+        // 10 Mbit/s times 100 ms is 83 packets. Delayed acknowledgments are 2.4 ms apart and make no train. So the
+        // delay ends slow start, once the first samples of a round show the queue.
         assert!((83..250).contains(&info.ssthresh), "{}", info.ssthresh);
         assert_eq!(info.phase, crate::Phase::Open);
     }
@@ -280,7 +281,7 @@ mod tests {
     fn eight_samples_that_are_an_eighth_too_long_end_slow_start() {
         let mut cubic = Cubic::default();
         cubic.on_timeout(0, 100);
-        // Four ms apart they are no train.
+        // Acknowledgments four ms apart make no train.
         let sample = |now, rtt| Sample {
             now,
             tick: now / JIFFY,
@@ -317,7 +318,8 @@ mod tests {
     fn a_small_window_grows_no_slower_than_renos() {
         let mut cubic = Cubic::default();
         cubic.threshold_after_loss(20);
-        // On the curve the next 200 ms hardly differ; Reno's window would have grown in 20 rounds, which is made up for.
+        // The curve is almost flat for the next 200 ms. Reno's window would have grown in 20 rounds, so CUBIC
+        // catches up.
         let first = cubic.per_increase(1, 14, 1);
         let rounds = (1..=20).map(|round| cubic.per_increase(1 + round * 10 * MS / JIFFY, 14, 14));
         assert_eq!((first, rounds.last()), (14, Some(2)));

@@ -1,8 +1,8 @@
-//! The congestion window and who moves it.
+//! The congestion window, and the algorithms that change it.
 //!
-//! What is common to the algorithms is here: slow start, the check that the window was in use, its decay when
-//! the application pauses. What an algorithm decides is [`Controller`]; each has a module. A new one implements it and
-//! joins [`Algorithm`] and [`Control`].
+//! This module has what is common to the algorithms: slow start, the check that the window was in use, and its
+//! decay when the application pauses. [`Controller`] is what an algorithm decides; each algorithm has a module. A
+//! new one implements it, and joins [`Algorithm`] and [`Control`].
 
 mod cubic;
 mod reno;
@@ -28,7 +28,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// As Linux calls it.
+    /// Linux's name for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cubic => "cubic",
@@ -37,17 +37,16 @@ impl Algorithm {
     }
 }
 
-/// What one algorithm decides: Linux's `struct tcp_congestion_ops`.
+/// The decisions of one algorithm: Linux's `struct tcp_congestion_ops`.
 pub(crate) trait Controller {
-    /// Above slow start, how many segments must be acknowledged for a window of `cwnd` to grow by one, `acked` of
-    /// which have just been (`cong_avoid`).
-    /// `tick` counts the kernel's ticks.
+    /// Above slow start, how many segments must be acknowledged for a window of `cwnd` to grow by one; `acked` of
+    /// them just have been (`cong_avoid`). `tick` counts the kernel's ticks.
     fn per_increase(&mut self, tick: u64, cwnd: u32, acked: u32) -> u32;
 
-    /// The threshold after a loss that a window of `cwnd` met (`ssthresh`).
+    /// The threshold after a loss with a window of `cwnd` (`ssthresh`).
     fn threshold_after_loss(&mut self, cwnd: u32) -> u32;
 
-    /// An acknowledgment brought a sample of the RTT; `true` when slow start should end at this window
+    /// Handles an RTT sample from an acknowledgment. Returns `true` if slow start should end at this window
     /// (`pkts_acked`).
     fn on_rtt(&mut self, _: &Sample) -> bool {
         false
@@ -60,7 +59,7 @@ pub(crate) trait Controller {
     fn on_transmit_start(&mut self, _tick: u64, _idle: u64) {}
 }
 
-/// A sample of the RTT, and where the sender is.
+/// An RTT sample, and the sender's sequence numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     pub(crate) now: Nanos,
@@ -73,7 +72,7 @@ pub(crate) struct Sample {
     pub(crate) next: Seq,
 }
 
-/// The algorithms, told apart without a pointer: the window is asked for every acknowledgment.
+/// The algorithms, as an enum without a pointer, because every acknowledgment calls them.
 #[derive(Debug, Clone)]
 enum Control {
     Cubic(Cubic),
@@ -122,15 +121,15 @@ impl Controller for Control {
 pub(crate) struct Window {
     /// Segments that may be in flight.
     cwnd: u32,
-    /// Below it the window grows by slow start.
+    /// Slow start threshold: the window grows by slow start below it.
     ssthresh: u32,
     initial: u32,
     /// Acknowledged segments towards the next increase.
     credit: u32,
     control: Control,
-    /// What is not a sample of the RTT is told in ticks.
+    /// Everything except RTT samples is measured in ticks.
     ticks: Ticks,
-    /// `tcp_cwnd_validate`: whether the window was what held the sender back, and how much of it was used.
+    /// `tcp_cwnd_validate`: whether the window limited the sender, and how much of it was used.
     is_limited: bool,
     max_out: u32,
     usage_end: Seq,
@@ -173,7 +172,7 @@ impl Window {
         self.cwnd
     }
 
-    /// Below it the window grows by slow start.
+    /// Slow start threshold: the window grows by slow start below it.
     pub(crate) fn ssthresh(&self) -> u32 {
         self.ssthresh
     }
@@ -182,14 +181,14 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// `tcp_is_cwnd_limited`: in slow start a window half used may grow.
+    /// `tcp_is_cwnd_limited`: in slow start a window may grow if half of it is used.
     fn is_limited(&self) -> bool {
         self.is_limited || (self.in_slow_start() && self.cwnd < 2 * self.max_out)
     }
 
     /// An acknowledgment of `acked` segments arrives outside recovery (`tcp_cong_avoid`).
     pub(crate) fn on_acked(&mut self, now: Nanos, acked: u32) {
-        // `tcp_cong_avoid` stamps the window with every acknowledgment, whether it lets it grow or not.
+        // `tcp_cong_avoid` stamps the window with every acknowledgment, whether the window grows or not.
         self.stamp(now);
         if !self.is_limited() {
             return;
@@ -207,7 +206,7 @@ impl Window {
         self.grow(per_increase, left);
     }
 
-    /// `tcp_cong_avoid_ai`: one segment more for every `per_increase` acknowledged.
+    /// `tcp_cong_avoid_ai`: one more segment for every `per_increase` acknowledged segments.
     fn grow(&mut self, per_increase: u32, acked: u32) {
         if self.credit >= per_increase {
             self.credit = 0;
@@ -220,7 +219,7 @@ impl Window {
         }
     }
 
-    /// A sample of the RTT came with an acknowledgment: `HyStart` may end slow start (`cubictcp_acked`).
+    /// Handles an RTT sample: `HyStart` may end slow start (`cubictcp_acked`).
     pub(crate) fn on_rtt(&mut self, now: Nanos, rtt: Nanos, acked: Seq, next: Seq) {
         let sample = Sample {
             now,
@@ -236,28 +235,28 @@ impl Window {
         }
     }
 
-    /// A loss or a mark: the window is to come down to a new threshold (`tcp_init_cwnd_reduction`).
+    /// A loss or a mark: sets a new threshold, to which the window is reduced (`tcp_init_cwnd_reduction`).
     pub(crate) fn lower_threshold(&mut self) {
         self.credit = 0;
         self.ssthresh = self.control.threshold_after_loss(self.cwnd);
     }
 
-    /// While it comes down the window allows `more` beside what is in flight (`tcp_cwnd_reduction`).
+    /// During the reduction the window allows `more` segments beside those in flight (`tcp_cwnd_reduction`).
     pub(crate) fn allow(&mut self, in_flight: u32, more: u32) {
         self.cwnd = in_flight + more;
     }
 
-    /// It was looked at, or set (`snd_cwnd_stamp`).
+    /// Notes when the window was checked or set (`snd_cwnd_stamp`).
     pub(crate) fn stamp(&mut self, now: Nanos) {
         self.used_since = self.ticks.count(now);
     }
 
-    /// It has come down (`tcp_end_cwnd_reduction`).
+    /// The reduction is complete (`tcp_end_cwnd_reduction`).
     pub(crate) fn end_reduction(&mut self) {
         self.cwnd = self.ssthresh;
     }
 
-    /// A timeout: one segment beside what is in flight, and what was learnt of the path is forgotten
+    /// A timeout: allows one segment beside those in flight, and forgets what was learnt of the path
     /// (`tcp_enter_loss`, `cubictcp_state`).
     pub(crate) fn on_timeout(&mut self, now: Nanos, in_flight: u32, next: Seq) {
         self.cwnd = in_flight + 1;
@@ -266,7 +265,7 @@ impl Window {
         self.control.on_timeout(now, next);
     }
 
-    /// The reduction was not needed (`tcp_undo_cwnd_reduction`).
+    /// Undoes the reduction, which was not needed (`tcp_undo_cwnd_reduction`).
     pub(crate) fn restore(&mut self, cwnd: u32, ssthresh: u32) {
         self.cwnd = self.cwnd.max(cwnd);
         self.ssthresh = self.ssthresh.max(ssthresh);
@@ -277,7 +276,7 @@ impl Window {
         self.ssthresh.max((self.cwnd >> 1) + (self.cwnd >> 2))
     }
 
-    /// Segments were sent, or could not be: `tcp_cwnd_validate` (RFC 7661 in spirit).
+    /// Called after sending, or trying to send: `tcp_cwnd_validate` (in the spirit of RFC 7661).
     pub(crate) fn validate(&mut self, now: Nanos, sent: &Sent) {
         if sent.acked >= self.usage_end || sent.is_limited || (!self.is_limited && sent.out > self.max_out) {
             self.is_limited = sent.is_limited;
@@ -295,7 +294,7 @@ impl Window {
         }
     }
 
-    /// `tcp_cwnd_application_limited`: a window that was not used for an RTO is halved towards its use.
+    /// `tcp_cwnd_application_limited`: reduces a window that was not used for an RTO halfway to its use.
     fn on_application_limited(&mut self, now: Nanos, is_open: bool) {
         let used = self.used.max(self.initial);
         if is_open && used < self.cwnd {
@@ -306,7 +305,7 @@ impl Window {
         self.stamp(now);
     }
 
-    /// The sender resumes, nothing in flight: `tcp_slow_start_after_idle_check`, RFC 2861.
+    /// The sender resumes with nothing in flight: `tcp_slow_start_after_idle_check`, RFC 2861.
     pub(crate) fn on_resume(&mut self, now: Nanos, last_sent: Nanos, rto: Nanos) {
         let (idle, rto) = (self.idle(now, last_sent), rto / JIFFY);
         if idle <= rto {
@@ -330,23 +329,23 @@ impl Window {
         self.control.on_transmit_start(self.ticks.count(now), idle);
     }
 
-    /// Ticks since data was sent last (`lsndtime`).
+    /// Ticks since data was last sent (`lsndtime`).
     fn idle(&self, now: Nanos, last_sent: Nanos) -> u64 {
         self.ticks.count(now) - self.ticks.count(last_sent)
     }
 }
 
-/// What the sender tells the window after it has sent what it could.
+/// The sender's state after it has sent what it could.
 #[derive(Debug)]
 pub(crate) struct Sent {
     /// SND.UNA and SND.NXT.
     pub(crate) acked: Seq,
     pub(crate) next: Seq,
-    /// Segments in flight, by count of those not acknowledged.
+    /// Segments that are sent and not acknowledged.
     pub(crate) out: u32,
-    /// Whether the window kept it from sending more.
+    /// Whether the window prevented more.
     pub(crate) is_limited: bool,
-    /// Whether nothing was lost or reordered lately.
+    /// Whether there was no recent loss or reordering.
     pub(crate) is_open: bool,
     pub(crate) rto: Nanos,
 }
@@ -394,7 +393,7 @@ mod tests {
 
     #[test]
     fn after_a_pause_the_window_is_halved_per_timeout_down_to_the_initial_one() {
-        // The timeout is 300 ms, and the server pauses for a round trip longer than the client.
+        // The timeout is 300 ms, and the server's pause is a round trip longer than the client's.
         assert_eq!(
             [100, 350, 700, 2_000].map(|ms| cwnd_after(ms * MS)),
             [70, 35, 17, 10]
@@ -403,7 +402,8 @@ mod tests {
 
     #[test]
     fn an_acknowledgment_says_that_the_window_is_in_use_even_if_it_does_not_grow() {
-        // The acknowledgment of the first response arrives a round trip, not a timeout, before the second leaves.
+        // The acknowledgment of the first response arrives one round trip, less than a timeout, before the second
+        // leaves.
         assert_eq!(cwnd_after(200 * MS), 70);
     }
 

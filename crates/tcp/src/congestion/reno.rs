@@ -2,7 +2,7 @@
 
 use super::Controller;
 
-/// It remembers nothing.
+/// Has no state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reno;
 
@@ -39,7 +39,7 @@ mod tests {
         pair.run_until(600 * MS);
         assert_eq!((server(&pair).cwnd, server(&pair).ssthresh), (26, 26), "of 52");
         for rounds in 1..=10 {
-            // The bottleneck's queue is empty by now: a round trip is 100 ms and the time of a segment and its ACK.
+            // The bottleneck's queue is empty by now. A round takes 100 ms, and the time of a segment and its ACK.
             pair.run_until((600 + rounds * 103) * MS);
             assert_eq!(server(&pair).cwnd, 26 + rounds as u32);
         }

@@ -1,9 +1,8 @@
-//! When to acknowledge: at once, with every second segment, or late.
+//! When to acknowledge: at once, with every second segment, or after a delay.
 //!
-//! `tcp_event_data_recv`, `tcp_measure_rcv_mss`, `__tcp_ack_snd_check`, `tcp_send_delayed_ack`,
-//! `tcp_cleanup_rbuf` and `tcp_event_data_sent` of Linux (RFC 1122, section 4.2.3.2; RFC 5681, section 4.2).
-//! A connection acknowledges every segment at first (quick), and delays once it has turned out to be a
-//! conversation (pingpong).
+//! `tcp_event_data_recv`, `tcp_measure_rcv_mss`, `__tcp_ack_snd_check`, `tcp_send_delayed_ack`, `tcp_cleanup_rbuf`
+//! and `tcp_event_data_sent` of Linux (RFC 1122, section 4.2.3.2; RFC 5681, section 4.2). At first a connection
+//! acknowledges every segment (quick). It delays acknowledgments once data goes both ways (pingpong).
 
 use crate::segment::{Segment, mss};
 use crate::sender::Rtt;
@@ -12,9 +11,9 @@ use crate::time::{JIFFY, MS};
 /// `TCP_ATO_MIN` and `TCP_DELACK_MIN`, `TCP_DELACK_MAX`; times here are ticks.
 const MIN_DELAY: u64 = 40 * MS / JIFFY;
 const MAX_DELAY: u64 = 200 * MS / JIFFY;
-/// What `tcp_delack_max` makes of it: less than the shortest retransmission timeout.
+/// The limit by `tcp_delack_max`: below the shortest retransmission timeout.
 const DELAY_LIMIT: u64 = MAX_DELAY - 1;
-/// `HZ / 2`: what a delay may grow to where no data is expected to go along.
+/// `HZ / 2`: the limit of the delay if no data is expected to carry the acknowledgment.
 const MAX_ONE_WAY_DELAY: u64 = 500 * MS / JIFFY;
 /// `TCP_MAX_QUICKACKS`.
 const QUICK: u32 = 16;
@@ -26,26 +25,26 @@ const MIN_MSS: u32 = 88;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     Now,
-    /// Now, or as one of several: something waits beyond a gap.
+    /// Now, or compressed with others: there is a gap.
     Gap,
     /// After this many ticks.
     After(u64),
 }
 
-/// What decides how soon the receiver acknowledges (`icsk_ack`).
+/// The state that decides how soon the receiver acknowledges (`icsk_ack`).
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "the kernel's flags of icsk_ack.pending"
 )]
 pub(crate) struct DelayedAck {
-    /// Acknowledgments still to be sent at once.
+    /// Number of acknowledgments to send at once.
     quick: u32,
     is_pingpong: bool,
-    /// The delay that fits the peer's pace (`ato`); `None` before the first data.
+    /// The delay adapted to the peer's pace (`ato`); `None` before the first data.
     delay: Option<u64>,
     last_received: u64,
-    /// What a full segment of the peer holds.
+    /// The peer's segment size.
     peer_mss: u32,
     last_small: u32,
     is_scheduled: bool,
@@ -72,12 +71,12 @@ impl Default for DelayedAck {
 }
 
 impl DelayedAck {
-    /// The handshake is done: the pause until the first data counts from here.
+    /// The handshake is done. The pause before the first data counts from here.
     pub(crate) fn start(&mut self, tick: u64) {
         self.last_received = tick;
     }
 
-    /// What a full segment of the peer holds, as far as it is known.
+    /// The peer's segment size, as far as it is known.
     pub(crate) fn peer_mss(&self) -> u32 {
         self.peer_mss
     }
@@ -98,7 +97,7 @@ impl DelayedAck {
         self.delay = Some(MIN_DELAY);
     }
 
-    /// The same for two acknowledgments: the sender's window may be small.
+    /// The same for two acknowledgments, because the sender's window may be small.
     pub(crate) fn enter_quick_for_two(&mut self) {
         self.quick = self.quick.max(2);
         self.is_pingpong = false;
@@ -110,17 +109,17 @@ impl DelayedAck {
         self.quick = self.quick.max(if quick == 0 { 2 } else { quick });
     }
 
-    /// What comes is answered soon.
+    /// Data is expected to be answered soon.
     pub(crate) fn enter_pingpong(&mut self) {
         self.is_pingpong = true;
     }
 
-    /// One more acknowledgment at once: the window is still growing.
+    /// One more acknowledgment at once, because the window is still growing.
     pub(crate) fn add_one_quick(&mut self) {
         self.quick |= 1;
     }
 
-    /// None at once: the buffer is more than half full (`__tcp_select_window`).
+    /// No acknowledgments at once, because the buffer is more than half full (`__tcp_select_window`).
     pub(crate) fn end_quick(&mut self) {
         self.quick = 0;
     }
@@ -129,16 +128,16 @@ impl DelayedAck {
         self.quick > 0 && !self.is_pingpong
     }
 
-    /// Data was sent: is it an answer to what came a moment ago?
+    /// Data was sent. It may answer data that has just come.
     pub(crate) fn on_data_sent(&mut self, tick: u64) {
         if self.delay.is_some_and(|delay| tick - self.last_received < delay) {
             self.is_pingpong = true;
         }
     }
 
-    /// An acknowledgment went out, with data or without.
+    /// An acknowledgment was sent, with data or without.
     pub(crate) fn on_ack_sent(&mut self) {
-        // `tcp_dec_quickack_mode`: only an acknowledgment of something that came counts.
+        // `tcp_dec_quickack_mode`: counts only if there was something to acknowledge.
         if self.quick > 0 && self.is_scheduled {
             self.quick -= 1;
             if self.quick == 0 {
@@ -167,12 +166,12 @@ impl DelayedAck {
         self.last_received = tick;
     }
 
-    /// Whether more than a full segment of `unacked` bytes waits for an acknowledgment.
+    /// Whether `unacked` bytes are more than a full segment.
     pub(crate) fn is_enough(&self, unacked: u64) -> bool {
         unacked > u64::from(self.peer_mss)
     }
 
-    /// `__tcp_ack_snd_check`, where there `is_enough` to acknowledge and the window keeps up.
+    /// `__tcp_ack_snd_check`. `is_enough`: enough to acknowledge, and the window keeps up.
     pub(crate) fn check(&self, is_enough: bool, has_gap: bool, rtt: &Rtt) -> Due {
         if is_enough || self.is_quick() || self.is_due {
             return Due::Now;
@@ -192,7 +191,7 @@ impl DelayedAck {
         Due::After(delay.min(DELAY_LIMIT))
     }
 
-    /// Whether there is something to acknowledge.
+    /// Whether an acknowledgment is pending.
     pub(crate) fn is_scheduled(&self) -> bool {
         self.is_scheduled
     }
@@ -202,7 +201,7 @@ impl DelayedAck {
         self.is_pushed_twice || (self.is_pushed && !self.is_pingpong)
     }
 
-    /// The delay is over. Whether there is still something to acknowledge: `tcp_delack_timer_handler`.
+    /// The delay is over. Returns whether an acknowledgment is still pending: `tcp_delack_timer_handler`.
     pub(crate) fn on_timeout(&mut self, rto: u64) -> bool {
         if !self.is_scheduled {
             return false;
@@ -216,8 +215,8 @@ impl DelayedAck {
         true
     }
 
-    /// Learns the peer's segment size, and takes note of a write's end: `tcp_measure_rcv_mss`. Whether the segment is
-    /// longer than those before.
+    /// Learns the peer's segment size, and notes the end of a write: `tcp_measure_rcv_mss`. Returns whether the
+    /// segment is longer than all before.
     pub(crate) fn measure(&mut self, segment: &Segment) -> bool {
         let last_small = std::mem::take(&mut self.last_small);
         if segment.len >= self.peer_mss {
@@ -283,7 +282,7 @@ mod tests {
         };
         let mut pair = pair(flow, &[]);
         pair.run();
-        // The first request is acknowledged at once, the second with the response, the third after 40 ms.
+        // The first request is acknowledged at once, the second with its response, the third after 40 ms.
         assert_sent(
             pair.sent(Down),
             150..,

@@ -1,8 +1,7 @@
-//! What one end receives, and when it says so: the stream as far as it has come, the window it offers, the
-//! acknowledgments it owes.
+//! The receiving half of an end: the received stream, the window that it offers, and pending acknowledgments.
 //!
-//! The receiver sends nothing by itself: it says whether an acknowledgment is due, and stamps every segment that
-//! leaves with what it has to say. `tcp_data_queue`, `tcp_rcv_rtt_measure_ts` and `tcp_replace_ts_recent` in
+//! The receiver sends nothing itself. It says whether an acknowledgment is due, and sets its fields in every
+//! segment that leaves. `tcp_data_queue`, `tcp_rcv_rtt_measure_ts` and `tcp_replace_ts_recent` in
 //! `net/ipv4/tcp_input.c`, `__tcp_transmit_skb` in `net/ipv4/tcp_output.c`.
 
 mod delayed_ack;
@@ -22,32 +21,32 @@ use window::{ReceiveWindow, memory_of};
 
 pub(crate) use window::initial_window;
 
-/// Duplicates that are answered at once before answers are compressed (`TCP_FASTRETRANS_THRESH`), and how many of them
-/// one may then stand for (`tcp_comp_sack_nr`).
+/// Duplicate acknowledgments sent at once before compression begins (`TCP_FASTRETRANS_THRESH`), and how many of
+/// them one may then replace (`tcp_comp_sack_nr`).
 const ANSWERED_AT_ONCE: u32 = 3;
 const MOST_COMPRESSED: u32 = 44;
-/// `tcp_comp_sack_delay_ns` and `tcp_comp_sack_slack_ns`; a twentieth of the RTT at most.
+/// `tcp_comp_sack_delay_ns` and `tcp_comp_sack_slack_ns`; the delay is at most a twentieth of the RTT.
 const COMPRESSION_DELAY: Nanos = 1_000_000;
 const COMPRESSION_SLACK: Nanos = 100_000;
 
-/// `TCP_PAWS_WINDOW`: by so much the timestamp of a segment may be older than the last.
+/// `TCP_PAWS_WINDOW`: how much older than the last one a timestamp may be.
 const PAWS_WINDOW_MS: Nanos = 1;
 /// `tcp_invalid_ratelimit`, ticks.
 const INVALID_RATE_LIMIT: u64 = 500 * MS / JIFFY;
 
-/// Acknowledgments of segments beyond a gap, several of which leave as one.
+/// Compression of acknowledgments for segments behind a gap: several are sent as one.
 #[derive(Debug, Default)]
 struct Compression {
-    /// What the duplicates acknowledge, and how many of them were answered at once.
+    /// The acknowledgment number of the duplicates, and how many of them were sent at once.
     next: Seq,
     answered: u32,
-    /// Those that wait, and until when.
+    /// Number of duplicates that wait, and until when.
     waiting: u32,
     until: Option<Nanos>,
 }
 
 impl Compression {
-    /// A segment came beyond the gap at `next`: whether to answer it now.
+    /// A segment came behind the gap at `next`. Returns whether to acknowledge it now.
     fn answers(&mut self, now: Nanos, next: Seq, rtt: Nanos) -> bool {
         if self.waiting >= MOST_COMPRESSED {
             return true;
@@ -72,11 +71,11 @@ impl Compression {
     }
 }
 
-/// The timer of delayed acknowledgments. One that nothing waits for any more still runs, for the kernel does not stop it:
-/// it lets out what is compressed when it fires (`tcp_delack_timer_handler`).
+/// The timer of delayed acknowledgments. It keeps running when no acknowledgment waits any more, because the kernel
+/// does not stop it. When it fires, it also releases compressed acknowledgments (`tcp_delack_timer_handler`).
 #[derive(Debug, Default)]
 struct AckTimer {
-    /// The tick that was asked for, and when it fires.
+    /// The tick that it was set for, and when it fires.
     set: Option<(u64, Nanos)>,
     /// Whether an acknowledgment waits for it (`ICSK_ACK_TIMER`).
     is_awaited: bool,
@@ -89,32 +88,32 @@ pub(crate) struct Receiver {
     stream: Reassembly,
     window: ReceiveWindow,
     delayed_ack: DelayedAck,
-    /// When the delayed acknowledgment goes out.
+    /// The timer of the delayed acknowledgment.
     timer: AckTimer,
     compression: Compression,
     ecn: EcnReceiver,
-    /// Bytes that the application has taken.
+    /// Bytes that the application has read.
     read: Seq,
-    /// The end of the first segment that it has not.
+    /// The end of the first segment that it has not read.
     first_unread: Option<Seq>,
     /// The timestamp to echo.
     ts_recent: Nanos,
     last_ack_sent: Seq,
     fin_received: bool,
-    /// Where a FIN beyond a gap ends.
+    /// The end of a FIN behind a gap.
     fin_ahead: Option<Seq>,
-    /// The tick of the last answer to what was not looked at.
+    /// The tick of the last answer to an unacceptable segment.
     last_answer: Option<u64>,
 }
 
-/// What becomes of a segment that has arrived.
+/// What to do with a segment that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is looked at.
+    /// Process it.
     Take,
-    /// It is answered with an acknowledgment, and nothing else.
+    /// Only answer it with an acknowledgment.
     Answer,
-    /// Nothing.
+    /// Ignore it.
     Drop,
 }
 
@@ -138,14 +137,15 @@ impl Receiver {
         }
     }
 
-    /// The peer's SYN is here, with `data` bytes that are taken.
+    /// The peer's SYN has arrived, with `data` bytes that are accepted.
     pub(crate) fn on_syn(&mut self, syn: &Segment, data: u32, ecn: bool) {
         self.ts_recent = syn.ts;
         self.stream.start(1 + Seq::from(data));
         self.ecn.negotiate(ecn);
     }
 
-    /// `tcp_fastopen_add_skb` queues a SYN's data with no thought of acknowledging it: the SYN-ACK does.
+    /// `tcp_fastopen_add_skb` queues a SYN's data without scheduling an acknowledgment: the SYN-ACK acknowledges
+    /// it.
     pub(crate) fn on_syn_data(&mut self, now: Nanos) {
         self.delayed_ack.start(self.ticks.count(now));
     }
@@ -156,13 +156,13 @@ impl Receiver {
         self.delayed_ack.start(self.ticks.count(now));
     }
 
-    /// A SYN-ACK leaves that acknowledges up to `ack`. Returns the timestamp to echo.
+    /// A SYN-ACK is sent that acknowledges up to `ack`. Returns the timestamp to echo.
     pub(crate) fn on_syn_ack_sent(&mut self, ack: Seq) -> Nanos {
         self.last_ack_sent = ack;
         self.ts_recent
     }
 
-    /// Whether both ends understand ECN.
+    /// Whether both ends use ECN.
     pub(crate) fn has_ecn(&self) -> bool {
         self.ecn.is_negotiated()
     }
@@ -172,30 +172,31 @@ impl Receiver {
         self.stream.next()
     }
 
-    /// Whether something waits beyond a gap.
+    /// Whether data waits behind a gap.
     pub(crate) fn has_gap(&self) -> bool {
         self.stream.has_gap()
     }
 
-    /// Whether the peer has sent all it had and it was read.
+    /// Whether the application has read everything up to the peer's FIN.
     pub(crate) fn is_at_end(&self) -> bool {
         self.fin_received && self.readable() == 0
     }
 
-    /// Bytes that have arrived in order and were not read.
+    /// Bytes that have arrived in order and were not read yet.
     #[inline]
     fn readable(&self) -> u64 {
         self.stream.next().max(1) - Seq::from(self.fin_received) - self.read
     }
 
-    /// The application takes all that is there: how many bytes.
+    /// The application reads everything that has arrived. Returns the number of bytes.
     pub(crate) fn read_all(&mut self) -> u64 {
         let bytes = self.readable();
         self.read += bytes;
         bytes
     }
 
-    /// The application has read: whether to say so (`tcp_rcv_space_adjust`, `tcp_cleanup_rbuf`).
+    /// The application has read. Returns whether to send a window update (`tcp_rcv_space_adjust`,
+    /// `tcp_cleanup_rbuf`).
     pub(crate) fn after_read(&mut self, now: Nanos) -> bool {
         let next = self.stream.next();
         let first = self.first_unread.take().unwrap_or(next);
@@ -211,34 +212,34 @@ impl Receiver {
         }
     }
 
-    /// The application reads, and nothing is there: whether it is at the end, and what came before the FIN is still to be
-    /// acknowledged (`tcp_cleanup_rbuf`).
+    /// The application reads and finds nothing. Returns whether the stream has ended, and what came before the FIN
+    /// is still unacknowledged (`tcp_cleanup_rbuf`).
     pub(crate) fn after_end(&self) -> bool {
         self.is_at_end() && self.owes_enough()
     }
 
-    /// Whether more than a full segment is to be acknowledged.
+    /// Whether more than a full segment is unacknowledged.
     fn owes_enough(&self) -> bool {
         let unacked = self.stream.next() - self.last_ack_sent;
         self.delayed_ack.is_scheduled() && self.delayed_ack.is_enough(unacked)
     }
 
-    /// `__tcp_select_window`: no quick acknowledgments where the buffer is short.
+    /// `__tcp_select_window`: ends quick acknowledgments if the buffer is short.
     fn watch_buffer(&mut self) {
         if self.window.is_scarce() {
             self.delayed_ack.end_quick();
         }
     }
 
-    /// Whether a segment is to be looked at: `tcp_validate_incoming`. `acked` is SND.UNA.
+    /// Decides whether to process a segment: `tcp_validate_incoming`. `acked` is SND.UNA.
     pub(crate) fn validate(&mut self, now: Nanos, segment: &Segment, acked: Seq, rto: Nanos) -> Verdict {
         let next = self.stream.next();
         let is_empty = segment.seq == segment.end();
         if segment.syn {
-            // RFC 5961, section 4: a challenge.
+            // RFC 5961, section 4: a challenge ACK.
             return self.answer_unless_limited(now);
         }
-        // `tcp_paws_check` and `tcp_disordered_ack_check`: an acknowledgment may be late if it changes nothing.
+        // `tcp_paws_check` and `tcp_disordered_ack_check`: an acknowledgment that changes nothing may be late.
         let late_ms = self.ts_recent.saturating_sub(segment.ts);
         let changes_nothing = is_empty && segment.seq == next && segment.ack_no == acked;
         if late_ms > PAWS_WINDOW_MS && !(changes_nothing && late_ms <= rto / MS * 12 / 10) {
@@ -259,7 +260,7 @@ impl Receiver {
         Verdict::Answer
     }
 
-    /// `__tcp_oow_rate_limited`: what might go on for ever is answered twice a second at most.
+    /// `__tcp_oow_rate_limited`: limits answers that might go on for ever to two a second.
     pub(crate) fn answer_unless_limited(&mut self, now: Nanos) -> Verdict {
         let tick = self.ticks.count(now);
         if self
@@ -272,7 +273,7 @@ impl Receiver {
         Verdict::Answer
     }
 
-    /// Whether the peer's FIN has arrived, and all before it.
+    /// Whether the peer's FIN and all data before it have arrived.
     pub(crate) fn has_fin(&self) -> bool {
         self.fin_received
     }
@@ -284,8 +285,8 @@ impl Receiver {
         }
     }
 
-    /// A segment is here, before its data is taken in. Whether what is compressed must be acknowledged first: the segment
-    /// displaces a block of it (`tcp_sack_new_ofo_skb`).
+    /// Called before the data of a segment is processed. Returns whether compressed acknowledgments must be sent
+    /// first, because the segment displaces one of their blocks (`tcp_sack_new_ofo_skb`).
     pub(crate) fn on_arrival(&mut self, now: Nanos, segment: &Segment) -> bool {
         let range = (segment.seq + Seq::from(segment.syn), segment.end());
         let is_full = segment.end() - segment.seq >= u64::from(self.delayed_ack.peer_mss());
@@ -306,8 +307,8 @@ impl Receiver {
         self.compression.waiting > 0 && self.stream.displaces(range)
     }
 
-    /// The data and the FIN of a segment. Whether to acknowledge before anything else is sent: a connection that is
-    /// closing got the peer's FIN.
+    /// Processes data and FIN of a segment. Returns whether to acknowledge before anything else is sent, because a
+    /// closing connection got the peer's FIN.
     pub(crate) fn on_data(&mut self, now: Nanos, segment: &Segment, rto: Nanos, is_closing: bool) -> bool {
         if segment.len == 0 && !segment.fin {
             return false;
@@ -345,7 +346,7 @@ impl Receiver {
         if self.fin_ahead.is_some_and(|end| end <= self.stream.next()) {
             self.fin_received = true;
             self.fin_ahead = None;
-            // `tcp_fin`: an application that closes now lets its own FIN acknowledge this one.
+            // `tcp_fin`: if the application closes now, its own FIN carries this acknowledgment.
             self.delayed_ack.schedule();
             if is_closing {
                 return true;
@@ -381,7 +382,7 @@ impl Receiver {
         }
     }
 
-    /// Whether to acknowledge now; if not, the timer is set for it. `__tcp_ack_snd_check`, `tcp_send_delayed_ack`.
+    /// Returns whether to acknowledge now; otherwise sets the timer. `__tcp_ack_snd_check`, `tcp_send_delayed_ack`.
     pub(crate) fn check_ack(&mut self, now: Nanos, rtt: &Rtt) -> bool {
         if !self.delayed_ack.is_scheduled() {
             return false;
@@ -396,7 +397,7 @@ impl Receiver {
             Due::Gap => {
                 let theirs = self.window.rtt().unwrap_or(0);
                 let rtt = rtt.smoothed().map_or(theirs, |ours| ours.min(theirs));
-                // A timer that has run out meanwhile, unnoticed.
+                // Removes a timer that has run out meanwhile.
                 self.timer.set = self.timer.set.filter(|(_, at)| *at > now);
                 self.compression.answers(now, next, rtt)
             }
@@ -417,7 +418,7 @@ impl Receiver {
         }
     }
 
-    /// When an acknowledgment goes out that waits.
+    /// When a waiting acknowledgment must be sent.
     #[inline]
     pub(crate) fn timeout(&self) -> Option<Nanos> {
         let is_awaited = self.timer.is_awaited || self.compression.waiting > 0;
@@ -433,7 +434,7 @@ impl Receiver {
         self.compression.on_ack_sent();
     }
 
-    /// A delay is over: whether to acknowledge (`tcp_delack_timer_handler`, `tcp_compressed_ack_kick`).
+    /// A delay is over. Returns whether to acknowledge (`tcp_delack_timer_handler`, `tcp_compressed_ack_kick`).
     pub(crate) fn on_timeout(&mut self, now: Nanos, rto: Nanos) -> bool {
         if self.timer.set.is_some_and(|(_, at)| at <= now) {
             self.timer.set = None;
@@ -445,12 +446,12 @@ impl Receiver {
         self.delayed_ack.on_timeout(rto / JIFFY)
     }
 
-    /// Data leaves: is it an answer to what came a moment ago? (`tcp_event_data_sent`)
+    /// Data is sent. It may answer data that has just come (`tcp_event_data_sent`).
     pub(crate) fn on_data_sent(&mut self, now: Nanos) {
         self.delayed_ack.on_data_sent(self.ticks.count(now));
     }
 
-    /// Every segment after the SYNs acknowledges: what it says of the receiver, as it leaves.
+    /// Sets the receiver's fields of a segment that is about to leave. Every segment after the SYNs acknowledges.
     pub(crate) fn stamp(&mut self, segment: &mut Segment) {
         segment.ack = true;
         segment.ack_no = self.stream.next();
@@ -552,7 +553,7 @@ mod tests {
         is_let_out(&mut receiver, 1);
         is_let_out(&mut receiver, 3);
         receiver.compression.waiting = 1;
-        // It extends the first block, and is the third.
+        // It extends the first block, and is the third segment.
         assert!(!is_let_out(&mut receiver, 4));
         assert!(is_let_out(&mut receiver, 6));
     }

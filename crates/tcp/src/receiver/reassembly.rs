@@ -1,38 +1,38 @@
-//! Putting the stream together: what arrives in order, out of order, twice.
+//! Reassembly of the stream from data in order, out of order, and duplicated.
 //!
 //! `tcp_data_queue`, `tcp_data_queue_ofo` and `tcp_ofo_queue` in `net/ipv4/tcp_input.c`; SACK blocks after RFC 2018
 //! (`tcp_sack_new_ofo_skb`, `tcp_sack_remove`), D-SACK after RFC 2883.
 
 use crate::segment::{MAX_SACKS, Range, Sacks, Seq};
 
-/// `TCP_NUM_SACKS`: blocks that are remembered. What they do not name any more is not reported again.
+/// `TCP_NUM_SACKS`: blocks that are remembered. A range in no block is not reported again.
 const MAX_BLOCKS: usize = 4;
-/// `TCP_SACK_BLOCKS_EXPECTED`: blocks that acknowledgments repeat often enough, should some be lost.
+/// `TCP_SACK_BLOCKS_EXPECTED`: blocks that are repeated in enough acknowledgments, should some be lost.
 const EXPECTED_BLOCKS: usize = 2;
 
-/// What has arrived.
+/// The received data.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     /// RCV.NXT.
     next: Seq,
-    /// Ranges above it in order, and what each occupies of the buffer.
+    /// Ranges above it in order, with the buffer memory that each occupies.
     waiting: Vec<(Range, u64)>,
-    /// What acknowledgments report of them, most recently changed first (RFC 2018, section 4).
+    /// Their SACK blocks, the most recently changed first (RFC 2018, section 4).
     blocks: Vec<Range>,
     duplicate: Option<Range>,
 }
 
-/// What a segment brought.
+/// The data of a segment, compared with what had arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// The next bytes.
     InOrder {
-        /// It filled the last gap.
+        /// Whether it filled the last gap.
         fills: bool,
     },
-    /// Bytes beyond a gap.
+    /// Bytes behind a gap.
     Ahead {
-        /// They were not there.
+        /// Whether they had not arrived before.
         is_new: bool,
     },
     /// Nothing new.
@@ -50,32 +50,32 @@ impl Reassembly {
         self.next = next;
     }
 
-    /// Whether something waits beyond a gap.
+    /// Whether data waits behind a gap.
     pub(crate) fn has_gap(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// What the ranges that wait occupy of the buffer.
+    /// Buffer memory that the waiting ranges occupy.
     pub(crate) fn occupied(&self) -> u64 {
         self.waiting.iter().map(|(_, memory)| memory).sum()
     }
 
-    /// The distance to the end of what waits.
+    /// Distance from RCV.NXT to the end of the waiting data.
     pub(crate) fn reach(&self) -> u64 {
         self.waiting.last().map_or(0, |((_, end), _)| end - self.next)
     }
 
-    /// Whether a block that acknowledgments have hardly repeated yet makes room for a range, or becomes the first by it.
+    /// Whether a range displaces a block that was hardly repeated yet, or makes it the first.
     pub(crate) fn displaces(&self, range: Range) -> bool {
         range.0 > self.next && self.block_at(range).unwrap_or(self.blocks.len()) >= EXPECTED_BLOCKS
     }
 
-    /// A range came once more, and was not taken in.
+    /// A range arrived again, and was discarded.
     pub(crate) fn note_duplicate(&mut self, range: Range) {
         self.duplicate = Some(range);
     }
 
-    /// Takes a segment's range in, which occupies `memory` of the buffer.
+    /// Stores a segment's range, which occupies `memory` of the buffer.
     pub(crate) fn take(&mut self, range: Range, memory: u64) -> Arrival {
         self.duplicate = None;
         if range.1 <= self.next {
@@ -110,7 +110,7 @@ impl Reassembly {
         }
     }
 
-    /// Keeps a range beyond a gap; whether it is new.
+    /// Stores a range behind a gap. Returns whether it is new.
     fn wait(&mut self, range: Range, memory: u64) -> bool {
         let covers = |(other, _): &(Range, u64)| other.0 <= range.0 && range.1 <= other.1;
         if self.waiting.iter().any(covers) {
@@ -140,7 +140,7 @@ impl Reassembly {
         self.blocks.iter().position(|block| touches(*block, range))
     }
 
-    /// Puts the block with a range first.
+    /// Puts the block of a range first.
     fn report(&mut self, range: Range) {
         let mut first = range;
         if let Some(at) = self.block_at(range) {
@@ -217,7 +217,7 @@ mod tests {
             stream.take((from, from + 10), 1);
         }
         assert_eq!(stream.blocks, [(91, 101), (71, 81), (51, 61), (31, 41)]);
-        // It comes back as what changed it, not as what is there.
+        // The block reports the changed range, not all that has arrived.
         stream.take((21, 26), 1);
         assert_eq!(stream.blocks, [(21, 26), (91, 101), (71, 81), (51, 61)]);
         assert_eq!(stream.take((1, 11), 1), Arrival::InOrder { fills: false });

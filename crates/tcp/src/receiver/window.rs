@@ -1,8 +1,8 @@
-//! The receive window and how it grows (dynamic right-sizing).
+//! The receive window and its growth (dynamic right-sizing).
 //!
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `__tcp_select_window`, `tcp_grow_window`,
 //! `tcp_rcv_rtt_update`, `tcp_rcv_space_adjust` and `tcp_rcvbuf_grow` of Linux 6.18, with the default `tcp_rmem`
-//! (131,072 to 32 MiB). Segments occupy what the skbs do that come out of the lab's TUN device. Left out: a buffer
+//! (131,072 to 32 MiB). Segments occupy as much memory as the skbs from the lab's TUN device. Left out: a buffer
 //! that overflows.
 
 use firstflight_path::{IpVersion, Nanos};
@@ -13,19 +13,19 @@ use crate::time::MS;
 /// `tcp_rmem[1]` and `tcp_rmem[2]`.
 const BUFFER: u64 = 131_072;
 const MAX_BUFFER: u64 = 32 << 20;
-/// Share of the buffer that is window, of 256, before a segment has shown what it occupies.
+/// Share of the buffer that is window, in 256ths, until a segment has shown how much memory it occupies.
 const INITIAL_SCALING: u64 = 128;
-/// What the first SYN offers: as many full segments as fit 16 bits, 44 of IPv4 and 45 of IPv6.
+/// Window of the first SYN: as many full segments as fit into 16 bits, 44 with IPv4 and 45 with IPv6.
 pub(crate) fn initial_window(ip: IpVersion) -> u64 {
     let mss = announced_mss(ip);
     u64::from(u32::from(u16::MAX) / mss * mss)
 }
 
-/// `tcp_grow_window`: shorter segments say nothing of the sender.
+/// `tcp_grow_window`: shorter segments do not let the window grow.
 const MIN_GROWTH: u32 = 128;
 
-/// What a segment with `len` bytes occupies of the buffer (`skb->truesize`): a power of two for its headers, its data
-/// and what the kernel keeps of it, or one of the small heads that it has in store.
+/// Buffer memory of a segment with `len` bytes (`skb->truesize`): a power of two for its headers, its data and the
+/// kernel's own structures, or one of the small heads that the kernel keeps ready.
 pub(super) fn memory_of(ip: IpVersion, len: u32) -> u64 {
     match ip.header_bytes() + len {
         ..=160 => 832,
@@ -34,39 +34,39 @@ pub(super) fn memory_of(ip: IpVersion, len: u32) -> u64 {
     }
 }
 
-/// The window that a socket offers.
+/// The receive window of a socket.
 #[derive(Debug, Clone)]
 pub(crate) struct ReceiveWindow {
     ip: IpVersion,
     buffer: u64,
-    /// Occupied bytes of it: what the application has not read, and what is beyond a gap (`sk_rmem_alloc`).
+    /// Buffer memory of data that the application has not read, and of data behind a gap (`sk_rmem_alloc`).
     occupied: u64,
     scaling: u64,
     clamp: u64,
-    /// `rcv_ssthresh`: what the window may grow to.
+    /// `rcv_ssthresh`: the limit up to which the window may grow.
     threshold: u64,
-    /// Right edge, as last advertised.
+    /// Right edge of the window, as last advertised.
     edge: Seq,
     advertised: u64,
     rtt: ReceiverRtt,
-    /// Bytes that the application took in the best round, and the present round.
+    /// Most bytes that the application has read in a round, and the present round.
     space: u64,
     round_from: Seq,
     round_start: Nanos,
 }
 
-/// The RTT as a receiver sees it.
+/// The receiver's estimate of the RTT.
 #[derive(Debug, Clone, Default)]
 struct ReceiverRtt {
     smoothed: Option<Nanos>,
-    /// The timestamp echo that it was last measured with.
+    /// The timestamp echo of the last measurement.
     last_echo: Nanos,
-    /// Without timestamps: the end of a window that was offered, and when.
+    /// Without timestamps: the end of an offered window, and when it was offered.
     window_end: Option<(Seq, Nanos)>,
 }
 
 impl ReceiverRtt {
-    /// `tcp_rcv_rtt_update`: the shortest at once, longer ones by and by.
+    /// `tcp_rcv_rtt_update`: takes shorter samples at once, and approaches longer ones slowly.
     fn update(&mut self, sample: Nanos, may_grow: bool) {
         match self.smoothed {
             Some(rtt) if sample >= rtt => {
@@ -81,7 +81,7 @@ impl ReceiverRtt {
 
 impl ReceiveWindow {
     pub(crate) fn new(ip: IpVersion) -> Self {
-        // Before a segment has shown what it occupies: one segment less than the buffer holds.
+        // Until a segment has shown how much it occupies: one segment less than the buffer holds.
         let clamp = BUFFER / 2 - u64::from(mss(ip));
         Self {
             ip,
@@ -99,7 +99,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// The RTT as a receiver sees it.
+    /// The receiver's estimate of the RTT.
     pub(crate) fn rtt(&self) -> Option<Nanos> {
         self.rtt.smoothed
     }
@@ -113,7 +113,7 @@ impl ReceiveWindow {
         self.round_start = now;
     }
 
-    /// Whether nothing is in the buffer.
+    /// Whether the buffer is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.occupied == 0
     }
@@ -137,8 +137,8 @@ impl ReceiveWindow {
         window
     }
 
-    /// Whether what is left of the window is no more than half of what it may be, so that a reader may have opened it
-    /// enough to say so without being asked (`tcp_cleanup_rbuf`).
+    /// Whether at most half of the possible window is left. A reader may then have opened it enough for a window
+    /// update (`tcp_cleanup_rbuf`).
     pub(crate) fn is_half_used(&self, next: Seq) -> bool {
         2 * self.edge.saturating_sub(next) <= self.clamp
     }
@@ -162,12 +162,12 @@ impl ReceiveWindow {
         round_up(self.free().min(self.threshold))
     }
 
-    /// The buffer takes in what occupies `memory`.
+    /// Adds data that occupies `memory` to the buffer.
     pub(crate) fn occupy(&mut self, memory: u64) {
         self.occupied += memory;
     }
 
-    /// A segment was longer than those before: how much of the buffer it takes (`tcp_measure_rcv_mss`,
+    /// A segment was longer than all before: learns how much of the buffer it takes (`tcp_measure_rcv_mss`,
     /// `tcp_set_window_clamp`).
     pub(crate) fn learn_scaling(&mut self, len: u32) {
         let scaling = (u64::from(len) * 256 / memory_of(self.ip, len)).max(1);
@@ -185,19 +185,20 @@ impl ReceiveWindow {
         self.space = self.space.min(clamp);
     }
 
-    /// A segment with `len` bytes arrived in order, and is in the buffer. `true` when the window was still growing.
+    /// A segment with `len` bytes arrived in order, and is in the buffer. Returns whether the window was still
+    /// growing.
     pub(crate) fn on_in_order(&mut self, len: u32, peer_mss: u32) -> bool {
         len >= MIN_GROWTH && self.grow_threshold(len, peer_mss)
     }
 
-    /// A segment with `len` bytes arrived beyond a gap. `true` when the window was still growing.
+    /// A segment with `len` bytes arrived behind a gap. Returns whether the window was still growing.
     pub(crate) fn on_ahead(&mut self, len: u32, peer_mss: u32) -> bool {
         let is_growing = self.grow_threshold(len, peer_mss);
         self.occupy(memory_of(self.ip, len));
         is_growing
     }
 
-    /// `tcp_grow_window`. `true` when the window was still growing.
+    /// `tcp_grow_window`. Returns whether the window was still growing.
     fn grow_threshold(&mut self, len: u32, peer_mss: u32) -> bool {
         let room = self.clamp.min(self.free()).saturating_sub(self.threshold);
         if room == 0 {
@@ -208,7 +209,7 @@ impl ReceiveWindow {
         growth > 0
     }
 
-    /// `__tcp_grow_window`: a segment that occupies more than it brings lets only a small window grow.
+    /// `__tcp_grow_window`: a segment that occupies more memory than it has data lets only a small window grow.
     fn growth(&self, len: u32, peer_mss: u32) -> u64 {
         let bytes = u64::from(len);
         let mut memory = self.in_window(memory_of(self.ip, len));
@@ -225,13 +226,13 @@ impl ReceiveWindow {
         0
     }
 
-    /// The window must reach beyond what waits behind a gap, up to `reach` bytes (`tcp_data_queue_ofo`).
+    /// The window must extend beyond the data behind a gap, `reach` bytes (`tcp_data_queue_ofo`).
     pub(crate) fn reach(&mut self, reach: u64) {
         self.grow(self.space, reach);
     }
 
-    /// A segment echoes `echo_ms`; if it `is_full`, it measures the RTT (`tcp_rcv_rtt_measure_ts`), which grows only while
-    /// the application keeps up.
+    /// A segment echoes `echo_ms`. If it `is_full`, it gives an RTT sample (`tcp_rcv_rtt_measure_ts`). The estimate
+    /// only grows while the application keeps up.
     pub(crate) fn measure(&mut self, now: Nanos, echo_ms: Nanos, is_full: bool, may_grow: bool) {
         if echo_ms == self.rtt.last_echo {
             return;
@@ -243,7 +244,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Data arrived in order, up to `next`: a window's worth of it takes a round trip at least (`tcp_rcv_rtt_measure`).
+    /// Data arrived in order, up to `next`. A window of it takes at least a round trip (`tcp_rcv_rtt_measure`).
     pub(crate) fn measure_window(&mut self, now: Nanos, next: Seq) {
         if let Some((end, since)) = self.rtt.window_end {
             if next < end {
@@ -254,9 +255,9 @@ impl ReceiveWindow {
         self.rtt.window_end = Some((next + self.advertised, now));
     }
 
-    /// The application has taken what arrived up to `next`, of which `first` ends the first segment; `waiting` is occupied
-    /// by what is beyond a gap, `reach` bytes of it. Once per round trip, there is room for twice what it took
-    /// (`tcp_rcv_space_adjust`, which runs after every segment's copy).
+    /// The application has read what arrived up to `next`; `first` is the end of the first segment of it. Data
+    /// behind a gap occupies `waiting`, and extends `reach` bytes. Once per round trip the buffer gets room for
+    /// twice what was read (`tcp_rcv_space_adjust`, which runs after every segment's copy).
     pub(crate) fn on_read(&mut self, now: Nanos, first: Seq, next: Seq, waiting: u64, reach: u64) {
         self.occupied = waiting;
         let Some(rtt) = self.rtt.smoothed else { return };
@@ -271,7 +272,7 @@ impl ReceiveWindow {
         self.round_start = now;
     }
 
-    /// `tcp_rcvbuf_grow`: twice what came in a round, and ahead of a sender that doubles its rate.
+    /// `tcp_rcvbuf_grow`: makes room for twice what came in a round, ahead of a sender that doubles its rate.
     fn grow(&mut self, taken: u64, reach: u64) {
         let before = self.space;
         self.space = taken;

@@ -1,4 +1,4 @@
-//! Acknowledgments: what they cover, what they measure, what follows.
+//! Acknowledgments: what they cover, the RTT samples they give, and the sender's reaction.
 //!
 //! `tcp_ack`, `tcp_clean_rtx_queue`, `tcp_sacktag_write_queue`, `tcp_ack_update_rtt` and `tcp_cong_control` in
 //! `net/ipv4/tcp_input.c`.
@@ -12,43 +12,43 @@ use crate::Outlet;
 use crate::segment::{Range, Segment, Seq};
 use crate::time::MS;
 
-/// What an acknowledgment turned out to be.
+/// The properties of an acknowledgment.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "the kernel's FLAG_ bits")]
 pub(crate) struct Ack {
     /// SND.UNA before it.
     pub(crate) prior_acked: Seq,
-    /// SND.UNA moved.
+    /// Whether SND.UNA moved.
     pub(crate) advances: bool,
-    /// Data was acknowledged for the first time, cumulatively.
+    /// Whether data was cumulatively acknowledged for the first time.
     pub(crate) data_acked: bool,
-    /// Data was acknowledged selectively.
+    /// Whether data was selectively acknowledged.
     pub(crate) data_sacked: bool,
-    /// Data that was never sent again, from before the high mark, was acknowledged.
+    /// Whether data from before the high mark was acknowledged that was never retransmitted.
     pub(crate) original_acked: bool,
-    /// Of what was acknowledged cumulatively, something had been sent again.
+    /// Whether some of the cumulatively acknowledged data had been retransmitted.
     pub(crate) resent_acked: bool,
-    /// It reports a duplicate.
+    /// Whether it reports a duplicate.
     pub(crate) duplicate: bool,
-    /// The duplicate is the loss probe.
+    /// Whether the duplicate is the loss probe.
     pub(crate) probe_duplicate: bool,
-    /// It brings data or moves the window or SND.UNA.
+    /// Whether it brings data, or moves the window or SND.UNA.
     pub(crate) not_dup: bool,
-    /// A retransmission was found lost.
+    /// Whether a retransmission was found lost.
     pub(crate) lost_resent: bool,
-    /// It reports a congestion mark.
+    /// Whether it reports a congestion mark.
     pub(crate) ece: bool,
-    /// The sender's timer must be set anew.
+    /// Whether the sender's timer must be set anew.
     pub(crate) sets_timer: bool,
     /// The timestamp it echoes, ms.
     pub(crate) echo: Nanos,
-    /// When the first and the last of what it acknowledged for the first time were sent.
+    /// When the first and the last of the newly acknowledged data were sent.
     pub(crate) sent: Option<(Nanos, Nanos)>,
     pub(crate) sacked_sent: Option<(Nanos, Nanos)>,
-    /// Segments that it acknowledged, one way or the other.
+    /// Segments that it acknowledged, cumulatively or selectively.
     pub(crate) delivered: u32,
-    /// The last flight of which it acknowledged something: when it was sent, its end, and how many segments had arrived by
-    /// then (`struct rate_sample`).
+    /// The latest flight that it acknowledged a part of: when it was sent, its end, and how many segments had been
+    /// delivered by then (`struct rate_sample`).
     pub(crate) last: Option<(Nanos, Seq, u32)>,
 }
 
@@ -64,14 +64,14 @@ impl Ack {
         }
     }
 
-    /// An acknowledgment that says nothing new (`num_dupack`).
+    /// Whether the acknowledgment has no news (`num_dupack`).
     pub(crate) fn is_plain_duplicate(&self) -> bool {
         !(self.not_dup || self.duplicate)
     }
 }
 
 impl Sender {
-    /// The acknowledgment of a segment.
+    /// Handles the acknowledgment of a segment.
     pub(crate) fn on_ack(&mut self, now: Nanos, segment: &Segment, outlet: &mut Outlet<'_>) {
         if segment.ack_no > self.next {
             return;
@@ -100,7 +100,8 @@ impl Sender {
         let had_none = self.board.is_empty();
         self.mark_sacked(now, segment, &mut ack);
         if had_none {
-            // `no_queue` in `tcp_ack`: the report of a duplicate is late for the queue, not for the window.
+            // `no_queue` in `tcp_ack`: a report of a duplicate can be too late for the queue, and still undo a
+            // reduction.
             if ack.duplicate {
                 self.on_dubious_ack(now, &mut ack);
             }
@@ -126,7 +127,7 @@ impl Sender {
         self.resume(now, resume, outlet);
     }
 
-    /// `old_ack` in `tcp_ack`: an acknowledgment that was overtaken still tells what arrived out of order.
+    /// `old_ack` in `tcp_ack`: an acknowledgment overtaken by a later one can still have new SACK blocks.
     fn on_old_ack(&mut self, now: Nanos, segment: &Segment, ack: &mut Ack, outlet: &mut Outlet<'_>) {
         if segment.sacks.all().is_empty() {
             return;
@@ -141,8 +142,8 @@ impl Sender {
         !ack.not_dup || ack.data_sacked || ack.duplicate || ack.ece || !self.recovery.is_open()
     }
 
-    /// `tcp_check_dsack` and `tcp_dsack_seen`. The duplicate, unless the network made it: there are more than this sender
-    /// has sent again.
+    /// `tcp_check_dsack` and `tcp_dsack_seen`. Returns the duplicate, unless the network made it: then there are
+    /// more duplicates than this sender has retransmitted.
     fn note_duplicate(&mut self, segment: &Segment, ack: &mut Ack) -> Option<Range> {
         let range = segment.sacks.duplicated()?;
         let len = range.1 - range.0;
@@ -172,13 +173,13 @@ impl Sender {
             return;
         }
         let mut first_late = self.next;
-        // `tcp_is_sackblock_valid`: one that crosses SND.UNA is not.
+        // `tcp_is_sackblock_valid`: a block that crosses SND.UNA is not valid.
         let is_valid =
             |range: &Range| range.1 > ack.prior_acked && (range.0 > self.acked || range.1 <= self.acked);
         if let Some(range) = duplicate.filter(is_valid) {
             self.mark_block(now, range, true, &mut first_late, ack);
         }
-        // They are walked in their order, or one would seem to be late behind another.
+        // Blocks are walked in order. Otherwise one could seem late behind another.
         let mut blocks = segment.sacks.blocks().to_vec();
         blocks.retain(|block| block.0 > self.acked && block.1 <= self.next);
         blocks.sort_unstable();
@@ -191,7 +192,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_sacktag_walk`. `first_late` is the first sequence number that arrived behind later ones.
+    /// `tcp_sacktag_walk`. `first_late`: the first sequence number that arrived after later ones.
     fn mark_block(
         &mut self,
         now: Nanos,
@@ -249,8 +250,8 @@ impl Sender {
         }
     }
 
-    /// `tcp_clean_rtx_queue`. A hole is filled late only behind what was selectively acknowledged before: up to
-    /// `highest_before`.
+    /// `tcp_clean_rtx_queue`. Data counts as late only below data that was selectively acknowledged before, which
+    /// ends at `highest_before`.
     fn take_acked(&mut self, now: Nanos, highest_before: Seq, ack: &mut Ack) {
         let mut first = self.next;
         while let Some(acked) = self.board.take_acked(self.acked) {
@@ -268,7 +269,7 @@ impl Sender {
             }
             ack.delivered += acked.segments;
             ack.note_delivered(&flight);
-            // What the echo shows to be the original's says nothing of the retransmission (`tcp_skb_spurious_retrans`).
+            // If the echo belongs to the original, the retransmission was spurious (`tcp_skb_spurious_retrans`).
             let is_original = ack.echo > 0 && ack.echo < flight.sent_at / MS;
             if !(flight.ever_resent && is_original) {
                 self.rack.advance(now, &flight, self.rtt.min());
@@ -280,8 +281,8 @@ impl Sender {
         }
     }
 
-    /// `tcp_ack_update_rtt`: retransmissions give no sample (Karn), except by timestamp. The congestion control gets that
-    /// of what was sent last.
+    /// `tcp_ack_update_rtt`: retransmissions give no sample (Karn), except by timestamp. The congestion control
+    /// gets the sample of the data sent last.
     fn measure_rtt(&mut self, now: Nanos, ack: &mut Ack) {
         let clear = ack.sent.filter(|_| !ack.resent_acked);
         let first = clear.or(ack.sacked_sent).map(|(first, _)| now - first);
@@ -290,7 +291,7 @@ impl Sender {
             let since = (now / MS).saturating_sub(ack.echo).max(1) * MS;
             (ack.data_acked && ack.echo > 0).then_some((since, since))
         };
-        // A selective acknowledgment of something younger than the head must not put the timeout off.
+        // A selective acknowledgment of data younger than the head must not postpone the timeout.
         let head = self.board.first().map(|head| head.sent_at);
         let is_older = |sacked: (Nanos, Nanos)| head.is_some_and(|head| sacked.0 < head);
         ack.sets_timer = ack.data_acked || ack.sacked_sent.is_some_and(is_older);
@@ -300,7 +301,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_cong_control`. Where much was reordered, what arrives out of order counts, too (`tcp_may_raise_cwnd`).
+    /// `tcp_cong_control`. With much reordering, data that arrives out of order counts too (`tcp_may_raise_cwnd`).
     fn move_window(&mut self, now: Nanos, ack: &Ack, newly_lost: u32) {
         if self.recovery.is_reducing() {
             self.reduce_window(ack.delivered, ack.advances && newly_lost == 0);

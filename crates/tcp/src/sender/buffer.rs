@@ -1,10 +1,10 @@
-//! The send buffer: what the application may write before the peer acknowledges it, and the skbs that it is written to.
+//! The send buffer: what the application may write before the peer acknowledges it, and the skbs that hold it.
 //!
 //! `tcp_sendmsg_locked` in `net/ipv4/tcp.c`, `tcp_send_fin` in `net/ipv4/tcp_output.c`, `tcp_sndbuf_expand` and
-//! `tcp_new_space` in `net/ipv4/tcp_input.c`. The buffer shows where a connection whose window has grown writes a long
-//! response at once: it has room for some thirty segments (sixty with other kernels, see [`SendMemory`]) until an
-//! acknowledgment makes it grow, so the rest comes a round trip later. The skbs show in PSH and in how many segments
-//! leave together. Left out: `tcp_wmem`'s upper bound, memory pressure, pages.
+//! `tcp_new_space` in `net/ipv4/tcp_input.c`. The buffer matters if a connection whose window has grown writes a
+//! long response at once. It has room for some thirty segments (sixty with other kernels, see [`SendMemory`]) until
+//! an acknowledgment makes it grow, so the rest is sent a round trip later. The skbs determine PSH, and how many
+//! segments leave together. Left out: `tcp_wmem`'s upper bound, memory pressure, pages.
 
 use std::collections::VecDeque;
 
@@ -14,12 +14,12 @@ use super::{Pushing, Sender};
 use crate::Outlet;
 use crate::segment::Seq;
 
-/// `TCP_INIT_CWND`: segments that the buffer has room for at least, twice.
+/// `TCP_INIT_CWND`: the buffer has room for at least twice this many segments.
 pub(super) const LEAST: u32 = 10;
 /// `GSO_MAX_SIZE` less `MAX_TCP_HEADER` and one.
 pub(super) const MAX_SKB: u64 = 65_279;
 
-/// An skb that was not sent; it begins where the one before it ends, the first at SND.NXT.
+/// An skb that was not sent. It begins at the end of the one before, the first one at SND.NXT.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Unsent {
     /// Where its data ends.
@@ -28,13 +28,13 @@ pub(super) struct Unsent {
     pub(super) fin: bool,
 }
 
-/// How much memory a kernel reserves in the send buffer. It depends on `MAX_TCP_HEADER`, and so on how the kernel was
-/// built: Debian's kernels take 4,352 and 960 bytes, which makes their buffers nearly twice as large.
+/// Memory that a kernel reserves in the send buffer. It depends on `MAX_TCP_HEADER`, and so on the kernel's build
+/// options. Debian's kernels take 4,352 and 960 bytes, so that their buffers are nearly twice as large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendMemory {
-    /// What the buffer grows by for a segment, bytes: headers and data rounded up to a power of two, and the skb.
+    /// Growth of the buffer per segment, bytes: headers and data rounded up to a power of two, and the skb.
     pub segment: u64,
-    /// What an skb takes beside its data, bytes.
+    /// Memory of an skb besides its data, bytes.
     pub skb: u64,
 }
 
@@ -56,11 +56,11 @@ pub(crate) struct SendBuffer {
     size: u64,
     /// Bytes that the application could not write yet.
     waiting: u64,
-    /// The application has met a buffer too full to be called writable (`SOCK_NOSPACE`).
+    /// Whether the application has found the buffer too full to be writable (`SOCK_NOSPACE`).
     was_short: bool,
-    /// The application will write no more.
+    /// Whether the application has closed its stream.
     is_closing: bool,
-    /// What was pushed at last (`pushed_seq`).
+    /// The end of the data pushed last (`pushed_seq`).
     pushed: Seq,
     /// `sk_write_queue`.
     skbs: VecDeque<Unsent>,
@@ -101,7 +101,7 @@ impl SendBuffer {
         self.skbs.len() == 1
     }
 
-    /// Takes into the head, which begins at `next`, what makes it `bytes` long: `tcp_grow_skb`.
+    /// Extends the head, which begins at `next`, to `bytes`: `tcp_grow_skb`.
     pub(super) fn grow_head(&mut self, next: Seq, bytes: u64) {
         let [Some(head), Some(behind)] = [self.skbs.front(), self.skbs.get(1)].map(Option::<&_>::copied)
         else {
@@ -119,7 +119,7 @@ impl SendBuffer {
         }
     }
 
-    /// Takes the head out, as far as `end`: PSH and FIN stay with the rest (`tso_fragment`).
+    /// Removes the head up to `end`. PSH and FIN stay with the rest (`tso_fragment`).
     pub(super) fn take_head(&mut self, end: Seq) -> Option<Unsent> {
         let head = self.skbs.front_mut()?;
         if end < head.end {
@@ -131,7 +131,7 @@ impl SendBuffer {
         self.skbs.pop_front()
     }
 
-    /// Queues one skb of all that is to be sent.
+    /// Queues all data up to `end` as one skb.
     pub(super) fn queue(&mut self, end: Seq) {
         self.skbs.push_back(Unsent {
             end,
@@ -142,25 +142,25 @@ impl SendBuffer {
 }
 
 impl Sender {
-    /// The application writes `bytes`: as much as there is room for now, the rest when there is.
+    /// The application writes `bytes`: as much as fits now, and the rest when there is room.
     pub(super) fn buffer(&mut self, now: Nanos, bytes: u64, outlet: &mut Outlet<'_>) {
         self.buffer.waiting += bytes;
         self.fill(now, outlet);
     }
 
-    /// Bytes that the application has to write, and that the send buffer has no room for.
+    /// Bytes that the application has yet to write, because the send buffer is full.
     pub(crate) fn unwritten(&self) -> u64 {
         self.buffer.waiting
     }
 
-    /// A FIN follows what the application still has to write.
+    /// A FIN follows what the application has yet to write.
     pub(crate) fn end_stream(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
         self.buffer.is_closing = true;
         self.fill(now, outlet);
     }
 
-    /// An acknowledgment made room and released `bundles` bundles: `tcp_check_space`. All but the first are still on
-    /// their way to the device, as recorded connections show, so the window does not look full.
+    /// An acknowledgment made room, and released `bundles` bundles: `tcp_check_space`. All but the first are still
+    /// on their way to the device, as recorded connections show, so the window does not look full.
     pub(crate) fn check_space(&mut self, now: Nanos, bundles: u32, outlet: &mut Outlet<'_>) {
         if !self.buffer.was_short {
             return;
@@ -176,7 +176,7 @@ impl Sender {
         }
     }
 
-    /// The application asks whether the socket is ready, for whatever (`tcp_poll`).
+    /// The application polls the socket, for any event (`tcp_poll`).
     pub(crate) fn on_poll(&mut self) {
         self.buffer.was_short |= !self.is_writable();
     }
@@ -204,7 +204,7 @@ impl Sender {
             self.written += taken;
             if let Some(tail) = self.buffer.skbs.back_mut() {
                 tail.end = self.written;
-                // What a write adds to an skb takes its PSH away.
+                // A write that adds to an skb removes its PSH.
                 tail.psh &= has_copied;
             }
             has_copied = true;
@@ -222,7 +222,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_send_fin`: it rides with what was not sent.
+    /// `tcp_send_fin`: the FIN joins unsent data.
     fn queue_fin(&mut self) {
         self.has_fin = true;
         match self.buffer.skbs.back_mut() {
@@ -235,7 +235,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_mark_push`: what was written so far ends with PSH, unless it has left already.
+    /// `tcp_mark_push`: sets PSH at the end of what was written, unless that has left already.
     fn mark_push(&mut self) {
         if let Some(tail) = self.buffer.skbs.back_mut() {
             tail.psh = true;
@@ -243,8 +243,8 @@ impl Sender {
         }
     }
 
-    /// `forced_push` and `tcp_push_one`: once half the peer's window was written everything goes; else, if nothing
-    /// waits before it, one bundle.
+    /// `forced_push` and `tcp_push_one`: once half the peer's window is written, everything is sent. Before that,
+    /// one bundle is sent if nothing waits before it.
     fn push_full_skb(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
         if self.written > self.buffer.pushed + self.max_peer_window / 2 {
             self.mark_push();
@@ -254,7 +254,7 @@ impl Sender {
         }
     }
 
-    /// Room in the last skb; none once all of it was sent.
+    /// Room in the last skb; none if all of it was sent.
     fn tail_room(&self) -> u64 {
         let begin = match self.buffer.skbs.len() {
             0 => return 0,
@@ -301,7 +301,7 @@ mod tests {
         let sent = |pair: &Pair<_>, at| pair.sent(Down).filter(|sent| sent.at == at).count();
         let (first, second) = (sent(&pair, answered_at), sent(&pair, answered_at + RTT));
         assert_eq!((first, second), (29, 67));
-        // It is not the window that holds them back.
+        // It is not the window that limits them.
         let mut again = script::pair(flow, &[]);
         again.run_until(answered_at);
         let server = again.server().expect("it has answered");

@@ -1,12 +1,12 @@
-//! What one end sends: new data as far as the windows let it, what was lost, probes.
+//! The sending half of an end: new data as far as the windows allow, retransmissions, and probes.
 //!
-//! `tcp_write_xmit`, `tcp_tso_should_defer`, `tcp_event_new_data_sent` and `tcp_rearm_rto` in `net/ipv4/tcp_output.c`.
-//! Nagle's algorithm is off (`TCP_NODELAY`), as in the lab, and CUBIC does not pace. Left out: TCP small queues, which
-//! show only where a link is faster than the lab's.
+//! `tcp_write_xmit`, `tcp_tso_should_defer`, `tcp_event_new_data_sent` and `tcp_rearm_rto` in
+//! `net/ipv4/tcp_output.c`. Nagle's algorithm is off (`TCP_NODELAY`), as in the lab, and CUBIC does not pace. Left
+//! out: TCP small queues, which matter only on links faster than the lab's.
 //!
-//! Of the fields of [`Sender`], each is written in one module: SND.UNA and the peer's window in `acks.rs`, SND.NXT here,
-//! what is written in `buffer.rs`. What is beyond sequence numbers belongs to types with private fields: the scoreboard,
-//! the congestion window, the RTT, RACK, the loss probe, recovery.
+//! Each field of [`Sender`] is written in one module: SND.UNA and the peer's window in `acks.rs`, SND.NXT here, the
+//! written data in `buffer.rs`. Other state belongs to types with private fields: the scoreboard, the congestion
+//! window, the RTT, RACK, the loss probe, recovery.
 
 mod acks;
 mod buffer;
@@ -34,14 +34,14 @@ pub use buffer::SendMemory;
 pub use recovery::Phase;
 pub(crate) use rtt::{INITIAL_RTO, Rtt};
 
-/// `tcp_tso_win_divisor`: of the window so much is worth a bundle.
+/// `tcp_tso_win_divisor`: the window divided by this is worth sending as a bundle.
 const TSO_WIN_DIVISOR: u64 = 3;
 
-/// What the handshake lets a sender send.
+/// What the handshake allows a sender to send.
 #[derive(Debug, Clone, Copy)]
 enum Permission {
     Nothing,
-    /// A server's, to the data of a SYN with a valid cookie.
+    /// A server's answer to the data of a SYN with a valid cookie.
     Early(Early),
     /// The handshake is done.
     Everything,
@@ -55,21 +55,21 @@ pub(crate) struct Sender {
     mss: u32,
     ticks: Ticks,
     permission: Permission,
-    /// SND.UNA, SND.NXT, and the end of what is in the send buffer.
+    /// SND.UNA, SND.NXT, and the end of the data in the send buffer.
     acked: Seq,
     next: Seq,
     written: Seq,
-    /// A FIN follows what was written.
+    /// Whether a FIN follows the written data.
     has_fin: bool,
     buffer: SendBuffer,
     peer_window_end: Seq,
     max_peer_window: u64,
-    /// When data was last sent (`lsndtime`), and anything (`tcp_wstamp_ns`).
+    /// When data was last sent (`lsndtime`), and when any segment was (`tcp_wstamp_ns`).
     last_sent_at: Nanos,
     last_left_at: Nanos,
-    /// Bytes per second that bundles are sized for (`sk_pacing_rate`).
+    /// The rate that determines the size of bundles, bytes per second (`sk_pacing_rate`).
     rate: u64,
-    /// Segments that have arrived, and that were sent again (`tp->delivered`, `tp->total_retrans`).
+    /// Segments that were delivered, and retransmitted (`tp->delivered`, `tp->total_retrans`).
     delivered: u32,
     total_resent: u32,
     board: Scoreboard,
@@ -79,7 +79,7 @@ pub(crate) struct Sender {
     probe: Probe,
     recovery: Recovery,
     ecn: EcnSender,
-    /// Timeouts in a row.
+    /// Number of timeouts in a row.
     timeouts: u32,
     timer: SenderTimer,
 }
@@ -90,15 +90,15 @@ enum Pushing {
     All,
     /// One bundle.
     One,
-    /// One bundle, and of that a segment whatever the congestion window says: a loss probe.
+    /// One bundle, with one segment beyond the congestion window: a loss probe.
     Probe,
 }
 
-/// What keeps a bundle back.
+/// The reason to defer a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Limit {
     Congestion,
-    /// The peer's window, or that more may be written to it.
+    /// The peer's window, or more data that may join the bundle.
     Other,
 }
 
@@ -133,7 +133,7 @@ impl Sender {
         }
     }
 
-    /// What it goes by.
+    /// The sender's state.
     pub(crate) fn info(&self) -> Info {
         Info {
             phase: self.recovery.phase(),
@@ -173,8 +173,8 @@ impl Sender {
         self.set_timer(now, self.rtt.rto(), Pending::Retransmit);
     }
 
-    /// The SYN leaves again, with a timer twice as long as before if it `backs_off`. Linux handles its loss as any
-    /// other (`tcp_enter_loss`), so the first segment with data carries CWR where ECN is negotiated.
+    /// The SYN is retransmitted. If it `backs_off`, the timer is twice as long as before. Linux treats the loss
+    /// like any other (`tcp_enter_loss`), so the first segment with data carries CWR if ECN is negotiated.
     pub(crate) fn on_syn_timeout(&mut self, now: Nanos, backs_off: bool) {
         self.ecn.on_reduction();
         if backs_off {
@@ -183,8 +183,8 @@ impl Sender {
         self.start_syn_timer(now);
     }
 
-    /// `tcp_rearm_rto`: the timeout counts from now, but not anew while a probe or the reordering timer ran. As
-    /// long as a SYN-ACK is not acknowledged, the timer is the SYN-ACK's.
+    /// `tcp_rearm_rto`: the timeout counts from now, or from when the first segment was sent if a probe or the
+    /// reordering timer is pending. While a SYN-ACK is not acknowledged, the timer belongs to the SYN-ACK.
     pub(crate) fn rearm_rto(&mut self, now: Nanos) {
         if !self.is_established() {
             return;
@@ -206,17 +206,17 @@ impl Sender {
 
 /// The handshake's part.
 impl Sender {
-    /// Takes `bytes` of the application's data into the SYN and what follows it.
+    /// Accepts `bytes` of the application's data, for the SYN and after it.
     pub(crate) fn buffer_behind_syn(&mut self, bytes: u64) {
         self.written += bytes;
     }
 
-    /// A SYN leaves, whose data ends at `end`.
+    /// A SYN is sent, whose data ends at `end`.
     pub(crate) fn on_syn_sent(&mut self, end: Seq) {
         self.next = self.next.max(end);
     }
 
-    /// What if data may follow the SYN before its answer: segments that acknowledge nothing.
+    /// What-if: sends data after the SYN before its answer, in segments without ACK.
     pub(crate) fn push_behind_syn(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
         while self.next < self.written {
             let end = self.written.min(self.next + Seq::from(self.mss));
@@ -237,19 +237,19 @@ impl Sender {
         }
     }
 
-    /// A server: the peer's SYN opens its window, and may let data out before the handshake ends.
+    /// On a server: the peer's SYN opens the send window, and may allow data before the handshake ends.
     pub(crate) fn on_syn(&mut self, syn: &Segment, early: Option<Early>, ecn: bool) {
         self.peer_window_end = 1 + syn.window;
         self.max_peer_window = syn.window;
         self.ecn.negotiate(ecn);
         if let Some(early) = early {
             self.permission = Permission::Early(early);
-            // `tcp_fastopen_create_child` makes a socket that has no sample of the RTT (`tcp_init_metrics`).
+            // `tcp_fastopen_create_child` makes a socket without an RTT sample (`tcp_init_metrics`).
             self.rtt.fall_back();
         }
     }
 
-    /// A client: the SYN-ACK acknowledges the SYN, and its data or not.
+    /// On a client: the SYN-ACK acknowledges the SYN, with or without its data.
     pub(crate) fn on_syn_ack(&mut self, segment: &Segment, ecn: bool) {
         self.timer.clear();
         self.acked = segment.ack_no;
@@ -259,13 +259,13 @@ impl Sender {
         self.ecn.negotiate(ecn);
     }
 
-    /// A server: the SYN-ACK was acknowledged.
+    /// On a server: the SYN-ACK was acknowledged.
     pub(crate) fn on_syn_acked(&mut self, segment: &Segment) {
         self.acked = self.acked.max(1);
         self.peer_window_end = segment.ack_no + segment.window;
     }
 
-    /// The first acknowledgment of a handshake gives a sample of the RTT.
+    /// The first acknowledgment of a handshake gives an RTT sample.
     pub(crate) fn sample_handshake(&mut self, sample: Nanos) {
         self.rtt.sample(sample, sample, self.acked, self.next);
         self.update_rate(self.window.cwnd());
@@ -275,7 +275,7 @@ impl Sender {
     pub(crate) fn on_established(&mut self, is_client: bool) {
         self.permission = Permission::Everything;
         self.timeouts = 0;
-        // A client's rate is that of `TCP_INIT_CWND`: the path's initial window counts only from here on
+        // A client's rate is that of `TCP_INIT_CWND`. The initial window of the route only counts from here on
         // (`tcp_finish_connect`).
         self.update_rate(if is_client { LEAST } else { self.window.cwnd() });
     }
@@ -286,8 +286,8 @@ impl Sender {
         self.timer.clear();
     }
 
-    /// The SYN's data, up to `end`, was not taken: it goes again with the handshake's last segment, which is no sign
-    /// of congestion (`tcp_non_congestion_loss_retransmit`).
+    /// The SYN's data, up to `end`, was not accepted. It is sent again with the handshake's last segment, which is
+    /// no sign of congestion (`tcp_non_congestion_loss_retransmit`).
     pub(crate) fn resend_syn_data(&mut self, now: Nanos, end: Seq, outlet: &mut Outlet<'_>) {
         self.board = Scoreboard::default();
         self.board.push(Flight {
@@ -314,12 +314,12 @@ impl Sender {
         self.acked
     }
 
-    /// Whether nothing waits for an acknowledgment.
+    /// Whether no data waits for an acknowledgment.
     pub(crate) fn has_none_in_flight(&self) -> bool {
         self.board.is_empty()
     }
 
-    /// Whether a FIN is or will be sent.
+    /// Whether a FIN was or will be sent.
     pub(crate) fn is_closing(&self) -> bool {
         self.has_fin
     }
@@ -331,7 +331,7 @@ impl Sender {
         self.window.algorithm()
     }
 
-    /// The application hands over `bytes`.
+    /// The application writes `bytes`.
     pub(crate) fn write(&mut self, now: Nanos, bytes: u64, outlet: &mut Outlet<'_>) {
         if self.board.is_empty() && self.is_established() {
             self.window.on_resume(now, self.last_sent_at, self.rtt.rto());
@@ -339,12 +339,12 @@ impl Sender {
         self.buffer(now, bytes, outlet);
     }
 
-    /// Sends what can be sent: how many bundles.
+    /// Sends what is possible. Returns the number of bundles.
     pub(crate) fn push(&mut self, now: Nanos, outlet: &mut Outlet<'_>) -> u32 {
         self.write_out(now, Pushing::All, outlet)
     }
 
-    /// Where data must end that is sent at `now`: none before the handshake, but for Fast Open's.
+    /// The end of what may be sent at `now`: before the end of the handshake only what Fast Open allows.
     fn send_limit(&self, now: Nanos) -> Seq {
         match self.permission {
             Permission::Everything => Seq::MAX,
@@ -353,7 +353,7 @@ impl Sender {
         }
     }
 
-    /// Sends new data, a bundle of segments at a time: `tcp_write_xmit`. How many.
+    /// Sends new data, a bundle of segments at a time: `tcp_write_xmit`. Returns the number of bundles.
     fn write_out(&mut self, now: Nanos, pushing: Pushing, outlet: &mut Outlet<'_>) -> u32 {
         let most = self.bundle_limit();
         let (mut bundles, mut sent, mut is_limited) = (0, 0, false);
@@ -403,15 +403,15 @@ impl Sender {
         bundles
     }
 
-    /// Segments that the congestion window lets out as one: `tcp_cwnd_test`, with which two bundles at least fit into it.
+    /// Segments that the congestion window allows in one bundle: `tcp_cwnd_test`, so that at least two bundles fit.
     fn quota(&self) -> u64 {
         let cwnd = self.window.cwnd();
         let left = cwnd.saturating_sub(self.board.in_flight());
         u64::from((cwnd / 2).max(1).min(left))
     }
 
-    /// `tcp_tso_should_defer`: a bundle that a window would cut short waits, if the last one left a moment ago and the
-    /// acknowledgment that makes room is about to come. `len` is that of the next skb.
+    /// `tcp_tso_should_defer`: a bundle that a window would cut short waits, if the last one left a moment ago and
+    /// the acknowledgment that makes room will come soon. `len` is the length of the next skb.
     fn defers(&self, now: Nanos, len: u64, most: u64) -> Option<Limit> {
         if self.recovery.is_recovering() || now.saturating_sub(self.last_left_at) > MS {
             return None;
@@ -441,8 +441,8 @@ impl Sender {
         gets_more.then_some(Limit::Other)
     }
 
-    /// How many segments the kernel handles as one (`tcp_tso_autosize`): a millisecond's worth, more the nearer the peer
-    /// is, two at least. The last of several carries PSH (`__tcp_transmit_skb`).
+    /// Segments that the kernel handles as one bundle (`tcp_tso_autosize`): as many as take a millisecond, more for
+    /// a near peer, at least two. The last of several carries PSH (`__tcp_transmit_skb`).
     fn bundle_limit(&self) -> u64 {
         let near = self.rtt.min().map_or(0, |rtt| {
             MAX_SKB.checked_shr(((rtt / US) >> 9) as u32).unwrap_or(0)
@@ -450,7 +450,7 @@ impl Sender {
         ((self.rate >> 10).saturating_add(near).min(MAX_SKB) / u64::from(self.mss)).max(2)
     }
 
-    /// `tcp_update_pacing_rate`: twice what the window lets out in slow start, a fifth more than it above.
+    /// `tcp_update_pacing_rate`: twice the rate of the window in slow start, 1.2 times above.
     fn update_rate(&mut self, cwnd: u32) {
         let ratio = if cwnd < self.window.ssthresh() / 2 {
             200
@@ -462,7 +462,7 @@ impl Sender {
         self.rate = self.rtt.smoothed().map_or(u64::MAX, per_second);
     }
 
-    /// `tcp_snd_wnd_test`: whether there is something new of which the first segment fits into the peer's window.
+    /// `tcp_snd_wnd_test`: whether there is new data whose first segment fits into the peer's window.
     fn may_send_head(&self, now: Nanos) -> bool {
         self.buffer.head().is_some_and(|head| {
             let len = head.end - self.next;
@@ -472,12 +472,12 @@ impl Sender {
         })
     }
 
-    /// Whether something is written that was never sent.
+    /// Whether some written data was never sent.
     fn has_unsent(&self) -> bool {
         self.buffer.head().is_some()
     }
 
-    /// Sends `len` bytes of the next skb, and its FIN with its end. How many segments.
+    /// Sends `len` bytes of the next skb, and its FIN at its end. Returns the number of segments.
     fn send_head(&mut self, now: Nanos, len: u64, outlet: &mut Outlet<'_>) -> u32 {
         let Some(head) = self.buffer.take_head(self.next + len) else {
             return 0;
@@ -498,7 +498,7 @@ impl Sender {
         flight.segments()
     }
 
-    /// Puts a flight on the wire (`__tcp_transmit_skb`): its segments, the last of several with PSH.
+    /// Puts the segments of a flight on the wire, the last of several with PSH (`__tcp_transmit_skb`).
     fn transmit_flight(&mut self, now: Nanos, flight: &Flight, outlet: &mut Outlet<'_>) {
         let mut left = flight.len();
         let mut segment = Segment {

@@ -1,4 +1,4 @@
-//! RACK-TLP: what was sent before something that has arrived is lost, and a tail is probed (RFC 8985).
+//! RACK-TLP (RFC 8985): data sent before other data that has arrived is lost, and a probe checks the tail.
 //!
 //! `net/ipv4/tcp_recovery.c`, `tcp_schedule_loss_probe` and `tcp_send_loss_probe` in `net/ipv4/tcp_output.c`,
 //! `tcp_process_tlp_ack`, `tcp_check_sack_reordering` and `tcp_dsack_seen` in `net/ipv4/tcp_input.c`.
@@ -19,27 +19,27 @@ use crate::timers::Pending;
 const MAX_REORDERING: u32 = 300;
 /// `TCP_TIMEOUT_MIN_US`.
 const SLACK: Nanos = 2 * MS;
-/// `TCP_RACK_RECOVERY_THRESH`: for so many recoveries a wider reordering window is kept.
+/// `TCP_RACK_RECOVERY_THRESH`: number of recoveries for which a wider reordering window is kept.
 const KEPT_RECOVERIES: u32 = 16;
 const MAX_STEPS: u32 = 0xff;
 
-/// The most recently sent flight that is known to have arrived, and what is known of reordering.
+/// The most recently sent flight that has arrived, and what is known of reordering.
 #[derive(Debug, Clone)]
 pub(crate) struct Rack {
     sent_at: Nanos,
     end: Seq,
     rtt: Nanos,
-    /// It moved since losses were last looked for.
+    /// Whether that flight has changed since the last search for losses.
     has_advanced: bool,
-    /// How far apart segments were that changed places, and whether any did (`tp->reordering`, `reord_seen`).
+    /// Largest distance of reordered segments, and whether there were any (`tp->reordering`, `reord_seen`).
     reordering: u32,
     saw_reordering: bool,
-    /// Duplicates reported so far, segments.
+    /// Segments reported as duplicates so far.
     duplicates: u32,
-    /// One was reported that reordering may have caused.
+    /// Whether a duplicate was reported that reordering may have caused.
     saw_duplicate: bool,
-    /// The reordering window in quarters of the shortest RTT, when it last changed (`tp->delivered`), and for how many
-    /// recoveries it stays.
+    /// The reordering window in quarters of the shortest RTT, the time of its last change (`tp->delivered`), and
+    /// for how many recoveries it stays.
     steps: u32,
     changed_at: u32,
     kept: u32,
@@ -64,7 +64,7 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// `tcp_rack_advance`: a segment has arrived, and says something of the RTT, unless it was sent again and the
+    /// `tcp_rack_advance`: a segment has arrived. It also gives an RTT, unless it was retransmitted and the
     /// original may have arrived late.
     pub(crate) fn advance(&mut self, now: Nanos, flight: &Flight, min_rtt: Option<Nanos>) {
         let rtt = now.saturating_sub(flight.sent_at);
@@ -79,7 +79,7 @@ impl Rack {
         }
     }
 
-    /// What begins at `low` and was never sent again arrives behind what ends at `high`: `tcp_check_sack_reordering`.
+    /// Data from `low`, never retransmitted, arrived after data up to `high`: `tcp_check_sack_reordering`.
     pub(crate) fn check_reordering(&mut self, low: Seq, high: Seq, mss: u32) {
         if low < high {
             let distance = (high - low).div_ceil(mss.into()) as u32;
@@ -93,18 +93,18 @@ impl Rack {
         self.reordering
     }
 
-    /// Whether segments changed places that were farther apart than three duplicate acknowledgments show.
+    /// Whether segments were reordered by more than three duplicate acknowledgments reveal.
     pub(crate) fn expects_reordering(&self) -> bool {
         self.reordering > DUP_THRESHOLD
     }
 
-    /// The timeout came although many segments have arrived: there is less reordering than it seemed (`tcp_enter_loss`).
+    /// A timeout although many segments have arrived: there is less reordering than assumed (`tcp_enter_loss`).
     pub(crate) fn on_timeout(&mut self) {
         self.reordering = self.reordering.min(DUP_THRESHOLD);
     }
 
-    /// So many duplicates were reported. Whether they are of what was sent again, `resent` segments so far
-    /// (`tcp_dsack_seen`).
+    /// Notes reported duplicates. Returns whether they are retransmissions, of which there were `resent` segments
+    /// so far (`tcp_dsack_seen`).
     pub(crate) fn note_duplicates(&mut self, segments: u32, resent: u32, is_no_probe: bool) -> bool {
         self.duplicates += segments;
         if self.duplicates > resent {
@@ -114,8 +114,8 @@ impl Rack {
         true
     }
 
-    /// `tcp_rack_update_reo_wnd`: the window grows with duplicates, once per round trip. `prior` segments had arrived when
-    /// what is acknowledged was sent, `delivered` have now.
+    /// `tcp_rack_update_reo_wnd`: the window grows with duplicates, once per round trip. `prior`: segments
+    /// delivered when the acknowledged data was sent; `delivered`: segments delivered by now.
     pub(crate) fn update_steps(&mut self, prior: Option<u32>, delivered: u32) {
         let Some(prior) = prior.filter(|prior| *prior > 0) else {
             return;
@@ -137,7 +137,7 @@ impl Rack {
         self.kept = self.kept.saturating_sub(1);
     }
 
-    /// A recovery was not needed, as duplicates show.
+    /// Duplicates show that a recovery was not needed.
     pub(crate) fn on_undone_by_duplicates(&mut self) {
         self.kept = (self.kept + 1).min(KEPT_RECOVERIES);
     }
@@ -146,45 +146,45 @@ impl Rack {
         self.has_advanced = true;
     }
 
-    /// How much longer to wait for a segment that was sent at `sent_at`; 0: it is lost.
+    /// How much longer to wait for a segment before it counts as lost; 0 if it is lost.
     fn remaining(&self, now: Nanos, flight: &Flight, window: Nanos) -> Nanos {
         (flight.sent_at + self.rtt + window).saturating_sub(now)
     }
 
-    /// Whether a flight left after the most recent one that has arrived.
+    /// Whether a flight was sent after the most recent one that has arrived.
     fn is_newer(&self, flight: &Flight) -> bool {
         (flight.sent_at, flight.end) >= (self.sent_at, self.end)
     }
 }
 
-/// The loss probe that is under way: `tlp_high_seq`, `tlp_retrans`.
+/// The loss probe on its way: `tlp_high_seq`, `tlp_retrans`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Probe {
     /// SND.NXT when it was sent.
     end: Option<Seq>,
-    /// It was a segment sent again.
+    /// Whether it was a retransmission.
     is_resent: bool,
 }
 
 impl Probe {
-    /// Whether a duplicate that ends here is the probe.
+    /// Whether a duplicate that ends at `end` is the probe.
     pub(crate) fn is_end(&self, end: Seq) -> bool {
         self.end == Some(end)
     }
 
-    /// Whether a segment that was sent again to probe is on its way.
+    /// Whether the probe on its way is a retransmission.
     pub(crate) fn is_resent(&self) -> bool {
         self.is_resent && self.end.is_some()
     }
 
-    /// Recovery begins: what the probe was to show is known.
+    /// Recovery begins, so the probe is not needed any more.
     pub(crate) fn forget(&mut self) {
         self.end = None;
     }
 }
 
 impl Sender {
-    /// `tcp_identify_packet_loss`: finds losses, sets the reordering timer for what may still be on its way.
+    /// `tcp_identify_packet_loss`: finds losses, and sets the reordering timer for segments that may still arrive.
     pub(crate) fn find_losses(&mut self, now: Nanos, ack: &mut Ack) {
         if self.board.is_empty() || !std::mem::take(&mut self.rack.has_advanced) {
             return;
@@ -215,7 +215,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_rack_detect_loss`. Gives the longest wait left.
+    /// `tcp_rack_detect_loss`. Returns the longest remaining wait.
     fn mark_losses(&mut self, now: Nanos) -> Nanos {
         let window = self.reordering_window();
         let mut longest = 0;
@@ -238,7 +238,7 @@ impl Sender {
         longest
     }
 
-    /// `tcp_rack_reo_wnd`: a quarter of the shortest RTT, nothing once loss is evident.
+    /// `tcp_rack_reo_wnd`: a quarter of the shortest RTT; 0 once loss is evident.
     pub(super) fn reordering_window(&self) -> Nanos {
         if !self.rack.saw_reordering
             && (self.recovery.is_recovering() || self.board.sacked() >= self.rack.reordering)
@@ -249,7 +249,7 @@ impl Sender {
         window.min(self.rtt.smoothed().unwrap_or(window))
     }
 
-    /// Whether a timeout should spare a segment that was sent only lately.
+    /// Whether a segment was sent so recently that a timeout should not count it as lost.
     pub(crate) fn is_recent(&self, now: Nanos, flight: &Flight) -> bool {
         self.rack.remaining(now, flight, 0) > 0
     }
@@ -277,7 +277,7 @@ impl Sender {
         true
     }
 
-    /// Sends new data, or the last segment again: `tcp_send_loss_probe`.
+    /// Sends new data, or retransmits the last segment: `tcp_send_loss_probe`.
     pub(crate) fn on_probe_timeout(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
         if self.probe.end.is_none()
             && let Some(is_resent) = self.send_probe(now, outlet)
@@ -288,7 +288,7 @@ impl Sender {
             };
             return self.set_timer(now, self.rtt.rto(), Pending::Retransmit);
         }
-        // No probe went out: the timeout counts from when the first segment was sent.
+        // No probe was sent: the timeout counts from when the first segment was sent.
         let delay = self
             .board
             .first()
@@ -296,7 +296,7 @@ impl Sender {
         self.set_timer(now, delay.max(1), Pending::Retransmit);
     }
 
-    /// Whether the probe was a segment sent again; `None` when there was nothing to probe with.
+    /// Sends a probe. Returns whether it was a retransmission; `None` if there was nothing to send.
     fn send_probe(&mut self, now: Nanos, outlet: &mut Outlet<'_>) -> Option<bool> {
         if self.may_send_head(now) {
             return (self.write_out(now, Pushing::Probe, outlet) > 0).then_some(false);
@@ -312,7 +312,7 @@ impl Sender {
         Some(true)
     }
 
-    /// What an acknowledgment says of the loss probe: `tcp_process_tlp_ack`.
+    /// Handles an acknowledgment with regard to the loss probe: `tcp_process_tlp_ack`.
     pub(crate) fn on_probe_acked(&mut self, now: Nanos, acked: Seq, ack: &Ack) {
         let Some(end) = self.probe.end else { return };
         if acked < end {
@@ -321,7 +321,7 @@ impl Sender {
         if !self.probe.is_resent || ack.probe_duplicate {
             self.probe.forget();
         } else if acked > end {
-            // The probe repaired a loss: the window pays for it.
+            // The probe repaired a loss, so the window is reduced.
             self.reduce_at_once(now);
         } else if !(ack.not_dup || ack.data_sacked) {
             self.probe.forget();
@@ -351,7 +351,7 @@ mod tests {
     fn with_fewer_than_three_the_reordering_timer_decides() {
         let mut pair = pair(response(3 * FULL), &[(Down, 3, Fault::Lost)]);
         pair.run();
-        // A quarter of the RTT after the acknowledgments of 250 ms, and the timer's slack.
+        // A quarter of the RTT after the acknowledgments of 250 ms, plus the timer's slack.
         assert_sent(
             pair.trace(),
             200..,
@@ -385,7 +385,8 @@ mod tests {
             &[(Down, 5, Fault::Lost), (Down, 6, Fault::Lost)],
         );
         pair.run();
-        // Two RTTs and the slack after the last acknowledgment; that of the probe shows what was lost before it.
+        // Two RTTs and the slack after the last acknowledgment. The probe's acknowledgment shows what was lost
+        // before it.
         assert_sent(
             pair.trace(),
             201..,
@@ -414,7 +415,7 @@ mod tests {
         let lost = [4, 5, 13].map(|number| (Down, number, Fault::Lost));
         let mut pair = pair(response(10 * FULL), &lost);
         pair.run();
-        // The acknowledgment of a retransmission alone is no sample of the RTT.
+        // The acknowledgment of a retransmission alone gives no RTT sample.
         assert_sent(
             pair.trace(),
             201..,
@@ -432,7 +433,7 @@ mod tests {
     fn a_probe_for_one_segment_leaves_time_for_a_delayed_acknowledgment() {
         let mut pair = pair(response(FULL), &[(Down, 3, Fault::Lost)]);
         pair.run();
-        // Two RTTs and 200 ms, but no later than the timeout of 300 ms.
+        // Two RTTs and 200 ms, but not later than the timeout of 300 ms.
         assert_sent(
             pair.trace(),
             151..,
@@ -475,7 +476,7 @@ mod tests {
             676 down P. 5793:6793(1000) ack 601
         ",
         );
-        // No report of a duplicate came up to the acknowledgment of what was sent after the probe.
+        // No duplicate was reported until data sent after the probe was acknowledged.
         assert_eq!(server(&pair).cwnd, 10);
         pair.run();
         assert_eq!((server(&pair).cwnd, server(&pair).ssthresh), (7, 7));

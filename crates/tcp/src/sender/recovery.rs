@@ -1,10 +1,10 @@
-//! Recovery from loss: what an acknowledgment says of it, sending again what was lost, bringing the window down, the
-//! retransmission timeout, and undoing all of that where it turns out not to have been needed.
+//! Loss recovery: detecting it from acknowledgments, retransmitting, reducing the window, the retransmission
+//! timeout, and undoing all of that if it was not needed.
 //!
 //! `tcp_fastretrans_alert`, `tcp_cwnd_reduction` (proportional rate reduction, RFC 6937), `tcp_enter_loss`,
-//! `tcp_process_loss` (F-RTO, RFC 5682) and `tcp_may_undo` with the `tcp_try_undo_*` functions (by timestamps, Eifel, RFC
-//! 3522; by D-SACK, RFC 3708) in `net/ipv4/tcp_input.c`, `tcp_xmit_retransmit_queue` in `net/ipv4/tcp_output.c`,
-//! `tcp_retransmit_timer` in `net/ipv4/tcp_timer.c`. How losses are found is in `rack.rs`.
+//! `tcp_process_loss` (F-RTO, RFC 5682) and `tcp_may_undo` with the `tcp_try_undo_*` functions (by timestamps,
+//! Eifel, RFC 3522; by D-SACK, RFC 3708) in `net/ipv4/tcp_input.c`, `tcp_xmit_retransmit_queue` in
+//! `net/ipv4/tcp_output.c`, `tcp_retransmit_timer` in `net/ipv4/tcp_timer.c`. `rack.rs` finds losses.
 
 use firstflight_path::Nanos;
 
@@ -17,10 +17,10 @@ use crate::timers::Pending;
 
 /// `sysctl_tcp_reordering`.
 pub(super) const DUP_THRESHOLD: u32 = 3;
-/// `tcp_retries2`: timeouts in a row after which a connection is given up.
+/// `tcp_retries2`: timeouts in a row after which the sender gives the connection up.
 const MAX_TIMEOUTS: u32 = 15;
 
-/// Where a sender is in the face of loss: `enum tcp_ca_state`.
+/// The phase of loss recovery: `enum tcp_ca_state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Phase {
     /// Nothing is missing: `TCP_CA_Open`.
@@ -28,9 +28,9 @@ pub enum Phase {
     Open,
     /// Something is missing, and may only be late: `TCP_CA_Disorder`.
     Disorder,
-    /// The window comes down for a congestion mark: `TCP_CA_CWR`.
+    /// The window is reduced after a congestion mark: `TCP_CA_CWR`.
     Reduced,
-    /// Losses are repaired: `TCP_CA_Recovery`.
+    /// Losses are retransmitted: `TCP_CA_Recovery`.
     Recovery,
     /// The retransmission timer ran out: `TCP_CA_Loss`.
     Loss,
@@ -40,21 +40,21 @@ pub enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resume {
     Nothing,
-    /// What is lost.
+    /// Lost data.
     Lost,
     /// New data, to see whether the timeout was spurious (F-RTO).
     New,
 }
 
-/// Where the sender is in the face of loss.
+/// The state of loss recovery.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recovery {
     phase: Phase,
-    /// SND.NXT when the phase began: it ends when this is acknowledged.
+    /// SND.NXT when the phase began. The phase ends when this is acknowledged.
     high: Seq,
-    /// SND.UNA when the phase began, as long as it may be taken back.
+    /// SND.UNA when the phase began, as long as it may be undone.
     undo_from: Option<Seq>,
-    /// Retransmissions not yet known to be superfluous; negative: none was made.
+    /// Retransmissions not yet known to be unnecessary; negative if there was none.
     undo_resent: i64,
     /// Timestamp of the first retransmission, ms.
     first_resent: Option<Nanos>,
@@ -79,7 +79,7 @@ impl Recovery {
         self.phase == Phase::Open
     }
 
-    /// The window is being brought down (`tcp_in_cwnd_reduction`).
+    /// Whether the window is being reduced (`tcp_in_cwnd_reduction`).
     pub(crate) fn is_reducing(&self) -> bool {
         matches!(self.phase, Phase::Reduced | Phase::Recovery)
     }
@@ -92,7 +92,7 @@ impl Recovery {
         matches!(self.phase, Phase::Open | Phase::Reduced)
     }
 
-    /// `tcp_non_congestion_loss_retransmit`: what was sent up to `high` is lost, and not for congestion.
+    /// `tcp_non_congestion_loss_retransmit`: data up to `high` is lost, but not by congestion.
     pub(crate) fn enter_loss_without_congestion(&mut self, high: Seq) {
         self.phase = Phase::Loss;
         self.high = high;
@@ -100,7 +100,7 @@ impl Recovery {
         self.undo_from = None;
     }
 
-    /// New segments left while the window is being reduced.
+    /// New segments were sent during a reduction.
     pub(crate) fn on_sent(&mut self, segments: u32) {
         if self.is_reducing() {
             self.sent += segments;
@@ -114,15 +114,16 @@ impl Recovery {
         }
     }
 
-    /// Whether what arrives out of order says something of reordering (`tcp_sacktag_write_queue`).
+    /// Whether out-of-order arrivals indicate reordering (`tcp_sacktag_write_queue`).
     pub(crate) fn learns_reordering(&self) -> bool {
         self.phase != Phase::Loss || self.undo_from.is_some()
     }
 }
 
-/// What an acknowledgment says of loss, and sending again.
+/// Loss detection from acknowledgments, and retransmission.
 impl Sender {
-    /// An acknowledgment that hints at loss, or any while there is some: `tcp_fastretrans_alert`.
+    /// Handles an acknowledgment that hints at loss, or any acknowledgment during recovery:
+    /// `tcp_fastretrans_alert`.
     pub(crate) fn on_dubious_ack(&mut self, now: Nanos, ack: &mut Ack) -> Resume {
         if ack.ece {
             self.recovery.prior_threshold = None;
@@ -182,7 +183,7 @@ impl Sender {
         }
     }
 
-    /// Enters recovery when something is lost; opens or stays in disorder when not.
+    /// Enters recovery if data is lost; otherwise enters disorder or stays in it.
     fn look_for_loss(&mut self, ack: &Ack, otherwise: Resume) -> Resume {
         if self.board.lost() > 0 {
             self.enter_recovery(ack.ece);
@@ -281,7 +282,7 @@ impl Sender {
         }
     }
 
-    /// Sends at most `most` segments of a flight again, and returns how many it sent: `tcp_retransmit_skb`.
+    /// Retransmits at most `most` segments of a flight, and returns how many it sent: `tcp_retransmit_skb`.
     pub(crate) fn resend(&mut self, now: Nanos, index: usize, most: u32, outlet: &mut Outlet<'_>) -> u32 {
         let segments = self.send_again(now, index, most, outlet);
         self.board.mark_resent(index, now, self.delivered);
@@ -324,8 +325,8 @@ impl Sender {
         self.ecn.on_reduction();
     }
 
-    /// Proportional rate reduction: `tcp_cwnd_reduction`. `delivered` segments have just arrived; `is_clean`: the
-    /// acknowledgment moved SND.UNA and showed no loss.
+    /// Proportional rate reduction: `tcp_cwnd_reduction`. `delivered`: segments that have just arrived; `is_clean`:
+    /// the acknowledgment moved SND.UNA and showed no loss.
     pub(crate) fn reduce_window(&mut self, delivered: u32, is_clean: bool) {
         let recovery = &mut self.recovery;
         if delivered == 0 || recovery.prior_window == 0 {
@@ -354,7 +355,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_enter_cwr`: a mark was reported; the window comes down, unless it is coming down.
+    /// `tcp_enter_cwr`: a mark was reported. Reduces the window, unless it is being reduced.
     fn reduce_for_ece(&mut self) {
         self.recovery.prior_threshold = None;
         if matches!(self.recovery.phase, Phase::Open | Phase::Disorder) {
@@ -364,7 +365,7 @@ impl Sender {
         }
     }
 
-    /// The window pays for a loss that was repaired already (`tcp_process_tlp_ack`).
+    /// Reduces the window for a loss that was already repaired (`tcp_process_tlp_ack`).
     pub(crate) fn reduce_at_once(&mut self, now: Nanos) {
         self.start_reduction();
         self.recovery.phase = Phase::Reduced;
@@ -373,9 +374,9 @@ impl Sender {
     }
 }
 
-/// The retransmission timeout, and whether it was spurious.
+/// The retransmission timeout, and the detection of spurious ones.
 impl Sender {
-    /// The retransmission timeout: `tcp_retransmit_timer`. Whether the connection is given up.
+    /// The retransmission timeout: `tcp_retransmit_timer`. Returns whether the connection is given up.
     pub(crate) fn on_retransmission_timeout(&mut self, now: Nanos, outlet: &mut Outlet<'_>) -> bool {
         if self.board.is_empty() {
             return false;
@@ -391,7 +392,7 @@ impl Sender {
         false
     }
 
-    /// Takes for lost what was not sent only lately: `tcp_enter_loss`.
+    /// Marks as lost all data that was not sent only recently: `tcp_enter_loss`.
     pub(crate) fn enter_loss(&mut self, now: Nanos) {
         for index in 0..self.board.len() {
             let is_recent = index > 0
@@ -458,12 +459,12 @@ impl Sender {
 
 /// Undoing.
 impl Sender {
-    /// `tcp_may_undo`: all retransmissions came twice, or the acknowledgment answers the original.
+    /// `tcp_may_undo`: all retransmissions were duplicates, or the acknowledgment answers the original.
     fn may_undo(&self, ack: &Ack) -> bool {
         self.recovery.undo_from.is_some() && (self.recovery.undo_resent == 0 || self.is_original(ack))
     }
 
-    /// `tcp_packet_delayed`: the acknowledgment answers what was sent before anything was sent again.
+    /// `tcp_packet_delayed`: the acknowledgment answers data sent before the first retransmission.
     fn is_original(&self, ack: &Ack) -> bool {
         self.recovery
             .first_resent
@@ -483,7 +484,7 @@ impl Sender {
         self.rack.force();
     }
 
-    /// `tcp_try_undo_recovery`: what was lost has arrived.
+    /// `tcp_try_undo_recovery`: the data that counted as lost has arrived.
     fn undo_recovery(&mut self, now: Nanos, ack: &Ack) {
         if self.may_undo(ack) {
             self.undo_window(now, false);
@@ -493,12 +494,12 @@ impl Sender {
         self.recovery.phase = Phase::Open;
     }
 
-    /// A server with Fast Open: its SYN-ACK goes again (`tcp_fastopen_synack_timer`).
+    /// On a server with Fast Open: the SYN-ACK is retransmitted (`tcp_fastopen_synack_timer`).
     pub(crate) fn on_syn_ack_resent(&mut self, now: Nanos) {
         self.recovery.first_resent.get_or_insert(now / MS);
     }
 
-    /// It is acknowledged, by something that echoes `echo` (`tcp_rcv_synrecv_state_fastopen`).
+    /// The SYN-ACK is acknowledged, by a segment that echoes `echo` (`tcp_rcv_synrecv_state_fastopen`).
     pub(crate) fn on_early_handshake_end(&mut self, now: Nanos, echo: Nanos) {
         if self.recovery.phase == Phase::Loss && self.board.is_empty() {
             let ack = Ack {
@@ -512,8 +513,8 @@ impl Sender {
         }
     }
 
-    /// `tcp_try_undo_partial`: a part of what was taken for lost arrives late. Whether nothing more is to be taken for lost,
-    /// as long as a retransmission is on its way.
+    /// `tcp_try_undo_partial`: a part of the data that counted as lost arrives late. Returns whether to mark
+    /// nothing more as lost, as long as a retransmission is on its way.
     fn undo_partially(&mut self, now: Nanos, ack: &Ack) -> bool {
         if self.recovery.undo_from.is_none() || !self.is_original(ack) {
             return false;
@@ -560,7 +561,7 @@ mod tests {
     use crate::pair::script::*;
     use crate::pair::{Closes, Fault, Link, Pair};
 
-    /// Phase, window and threshold whenever the phase changes.
+    /// Phase, window and threshold at each change of the phase.
     fn phases<L: Link>(mut pair: Pair<L>) -> Vec<(Phase, u32, u32)> {
         let mut phases: Vec<(Phase, u32, u32)> = vec![];
         while pair.step().is_some() {
@@ -579,7 +580,7 @@ mod tests {
     #[test]
     fn the_window_comes_down_in_proportion_to_what_arrives() {
         let pair = behind(10_000_000, response(60 * FULL), &[(Down, 15, Fault::Lost)]);
-        // From 22 segments to seven tenths of them: two are sent for three that arrive.
+        // The window falls from 22 segments to seven tenths of them: two are sent for every three that arrive.
         assert_eq!(
             phases(pair),
             [
@@ -639,7 +640,7 @@ mod tests {
         );
     }
 
-    /// Packet 5 down is overtaken by all others and sent again needlessly.
+    /// All others overtake packet 5 down, which is retransmitted needlessly.
     const OVERTAKEN: (Direction, usize, Fault) = (Down, 5, Fault::Delayed(10 * MS));
 
     #[test]
@@ -687,7 +688,7 @@ mod tests {
         let mut pair = pair(response(20 * FULL), &late);
         pair.run_until(800 * MS);
         assert_eq!((server(&pair).phase, server(&pair).cwnd), (Phase::Loss, 1));
-        // The first of the late acknowledgments shows it; new data follows, and nothing else goes again.
+        // The first of the late acknowledgments shows it. New data follows, and nothing else is retransmitted.
         pair.run_until(850 * MS);
         assert_eq!(server(&pair).phase, Phase::Open);
         assert_eq!(server(&pair).ssthresh, NO_THRESHOLD);
@@ -703,8 +704,8 @@ mod tests {
         let lost: Vec<_> = (3..=13).map(|number| (Down, number, Fault::Lost)).collect();
         let mut pair = pair(response(16 * FULL), &lost);
         pair.run();
-        // The acknowledgment of 772 ms lets two new segments out instead of what is taken for lost (RFC 5682, step 2b);
-        // their SACKs show that it is (step 3a).
+        // The acknowledgment of 772 ms releases two new segments instead of data marked as lost (RFC 5682, step
+        // 2b). Their SACKs show that the data is lost (step 3a).
         assert_sent(
             pair.trace(),
             600..=880,
@@ -726,7 +727,7 @@ mod tests {
         let lost: Vec<_> = (15..=28).map(|number| (Down, number, Fault::Lost)).collect();
         let mut pair = behind(10_000_000, response(32 * FULL), &lost);
         pair.run();
-        // One segment for each that arrives; two where an acknowledgment moves SND.UNA (RFC 6937, section 3).
+        // One segment for each that arrives; two if an acknowledgment moves SND.UNA (RFC 6937, section 3).
         assert_sent(
             pair.sent(Down),
             364..=468,

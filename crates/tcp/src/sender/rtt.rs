@@ -1,4 +1,4 @@
-//! The round-trip time as the sender sees it, and the retransmission timeout (RFC 6298).
+//! The sender's estimate of the round-trip time, and the retransmission timeout (RFC 6298).
 //!
 //! `tcp_rtt_estimator` and `__tcp_set_rto` in `net/ipv4/tcp_input.c`, in the kernel's fixed-point units.
 
@@ -9,14 +9,14 @@ use crate::time::{MS, US, whole_ticks};
 
 /// `TCP_TIMEOUT_INIT`: before there is a sample (RFC 6298, section 2.1).
 pub(crate) const INITIAL_RTO: Nanos = 1_000 * MS;
-/// `TCP_TIMEOUT_FALLBACK`: for data after a handshake that gave no sample (RFC 6298, section 5.7).
+/// `TCP_TIMEOUT_FALLBACK`: for data after a handshake without a sample (RFC 6298, section 5.7).
 const FALLBACK_RTO: Nanos = 3_000 * MS;
 /// `TCP_RTO_MIN` and `TCP_RTO_MAX`.
 pub(crate) const MIN_RTO: Nanos = 200 * MS;
 const MAX_RTO: Nanos = 120_000 * MS;
 const MIN_RTO_US: i64 = (MIN_RTO / US).cast_signed();
 
-/// What is known of the round trip.
+/// The RTT estimate and the timeout.
 #[derive(Debug, Clone)]
 pub(crate) struct Rtt {
     /// Smoothed RTT, eighths of a microsecond; 0 before the first sample.
@@ -63,18 +63,18 @@ impl Rtt {
         self.rto
     }
 
-    /// The handshake is over: its back-off is forgotten.
+    /// The handshake is over: its back-off is reset.
     pub(crate) fn end_handshake(&mut self) {
         self.rto = INITIAL_RTO;
     }
 
-    /// Data leaves before the handshake has given a sample.
+    /// Data is sent before the handshake has given a sample.
     pub(crate) fn fall_back(&mut self) {
         self.rto = FALLBACK_RTO;
     }
 
-    /// Takes a sample in, and the shortest that the same acknowledgment gave; `acked` and `next` are the sender's
-    /// SND.UNA and SND.NXT.
+    /// Adds a sample, and the shortest one of the same acknowledgment. `acked` and `next` are the sender's SND.UNA
+    /// and SND.NXT.
     pub(crate) fn sample(&mut self, sample: Nanos, shortest: Nanos, acked: Seq, next: Seq) {
         self.min = Some(self.min.map_or(shortest, |min| min.min(shortest)));
         let us = (sample / US).cast_signed().max(1);
@@ -206,7 +206,8 @@ mod tests {
         let lost: Vec<_> = (3..=7).map(|number| (Up, number, Fault::Lost)).collect();
         let mut pair = pair(response(1_000), &lost);
         pair.run();
-        // The request, its probe, and three timeouts of 300, 600 and 1,200 ms, late by the timer wheel's buckets.
+        // The request, its probe, and three timeouts of 300, 600 and 1,200 ms, delayed by the timer wheel's
+        // buckets.
         assert_sent(
             pair.sent(Up),
             100..=3_000,

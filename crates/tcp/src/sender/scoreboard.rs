@@ -1,8 +1,8 @@
-//! What was sent and is not acknowledged: the retransmission queue with its marks (RFC 6675's scoreboard).
+//! The retransmission queue: data that was sent and is not acknowledged, with its marks (RFC 6675's scoreboard).
 //!
-//! As in Linux its entries are skbs: what left as one bundle of segments is marked and sent again as one, until a
-//! selective acknowledgment, a retransmission or a probe cuts it (`tcp_fragment`). The counters are `packets_out`,
-//! `sacked_out`, `lost_out` and `retrans_out`, in segments.
+//! As in Linux its entries are skbs. Segments that left as one bundle are marked and retransmitted as one, until a
+//! selective acknowledgment, a retransmission or a probe splits it (`tcp_fragment`). The counters are
+//! `packets_out`, `sacked_out`, `lost_out` and `retrans_out`, in segments.
 
 use std::collections::VecDeque;
 
@@ -18,27 +18,27 @@ pub(crate) struct Flight {
     pub(crate) end: Seq,
     /// When it was last sent.
     pub(crate) sent_at: Nanos,
-    /// Segments that had arrived by then (`tx.delivered`).
+    /// Segments that had been delivered by then (`tx.delivered`).
     pub(crate) delivered: u32,
     /// Bytes of data in a full segment (`tcp_skb_mss`).
     pub(crate) mss: u32,
     pub(crate) fin: bool,
     pub(crate) psh: bool,
-    /// Selectively acknowledged.
+    /// Whether it is selectively acknowledged.
     pub(crate) sacked: bool,
-    /// Taken for lost.
+    /// Whether it counts as lost.
     pub(crate) lost: bool,
-    /// Sent again since it was taken for lost, and that not lost too.
+    /// Whether it was retransmitted after that, and the retransmission does not count as lost.
     pub(crate) resent: bool,
-    /// Ever sent again.
+    /// Whether it was ever retransmitted.
     pub(crate) ever_resent: bool,
-    /// RACK watches it (`tcp_tsorted_anchor`). What it takes for lost it does not watch until that is sent again, even if
-    /// the mark is taken back.
+    /// Whether RACK watches it (`tcp_tsorted_anchor`). RACK does not watch data that it marked as lost until that
+    /// is retransmitted, even if the mark is undone.
     pub(crate) is_watched: bool,
 }
 
 impl Flight {
-    /// Of data, sent for the first time.
+    /// New data, sent for the first time.
     pub(crate) fn new(seq: Seq, end: Seq, mss: u32, now: Nanos) -> Self {
         Self {
             seq,
@@ -67,12 +67,12 @@ impl Flight {
     }
 }
 
-/// What an acknowledgment took off the queue's head.
+/// Data that an acknowledgment removed from the head of the queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Acked {
-    /// As it was before.
+    /// The flight before the acknowledgment.
     pub(crate) flight: Flight,
-    /// Segments of it that are acknowledged.
+    /// The number of its segments that are acknowledged.
     pub(crate) segments: u32,
 }
 
@@ -84,9 +84,9 @@ pub(crate) struct Scoreboard {
     sacked: u32,
     lost: u32,
     resent: u32,
-    /// Segments ever taken for lost, a retransmission once more (`tp->lost`).
+    /// Segments ever marked as lost; a lost retransmission counts again (`tp->lost`).
     losses: u32,
-    /// The end of the highest range that was selectively acknowledged.
+    /// The end of the highest selectively acknowledged range.
     highest_sacked: Seq,
 }
 
@@ -96,7 +96,7 @@ impl Scoreboard {
         self.out
     }
 
-    /// `tcp_packets_in_flight`: those believed to be on the path.
+    /// `tcp_packets_in_flight`: segments assumed to be on the path.
     pub(crate) fn in_flight(&self) -> u32 {
         (self.out + self.resent).saturating_sub(self.sacked + self.lost)
     }
@@ -106,22 +106,22 @@ impl Scoreboard {
         self.sacked
     }
 
-    /// Segments taken for lost.
+    /// Segments marked as lost.
     pub(crate) fn lost(&self) -> u32 {
         self.lost
     }
 
-    /// Segments ever taken for lost.
+    /// Segments ever marked as lost.
     pub(crate) fn losses(&self) -> u32 {
         self.losses
     }
 
-    /// Segments sent again, and that not taken for lost.
+    /// Segments retransmitted whose retransmission does not count as lost.
     pub(crate) fn resent(&self) -> u32 {
         self.resent
     }
 
-    /// The end of the highest range that was selectively acknowledged; SND.UNA, which is `acked`, if none is
+    /// The end of the highest selectively acknowledged range, or SND.UNA, which is `acked`, if there is none
     /// (`tcp_highest_sack_seq`).
     pub(crate) fn highest_sacked(&self, acked: Seq) -> Seq {
         if self.sacked == 0 {
@@ -153,12 +153,12 @@ impl Scoreboard {
         self.flights.get(index)
     }
 
-    /// How many flights there are.
+    /// Number of flights.
     pub(crate) fn len(&self) -> usize {
         self.flights.len()
     }
 
-    /// Takes from the head what `acked` covers: a flight, or whole segments of one (`tcp_tso_acked`).
+    /// Removes from the head what `acked` covers: a flight, or whole segments of one (`tcp_tso_acked`).
     pub(crate) fn take_acked(&mut self, acked: Seq) -> Option<Acked> {
         let head = self.flights.front_mut().filter(|head| head.seq < acked)?;
         let flight = *head;
@@ -181,12 +181,12 @@ impl Scoreboard {
         Some(Acked { flight, segments })
     }
 
-    /// Index of the first flight that ends behind `seq`.
+    /// Index of the first flight that ends after `seq`.
     pub(crate) fn first_behind(&self, seq: Seq) -> usize {
         self.flights.partition_point(|flight| flight.end <= seq)
     }
 
-    /// Cuts a flight behind its first `len` bytes, which are whole segments: `tcp_fragment`.
+    /// Splits a flight after its first `len` bytes, which are whole segments: `tcp_fragment`.
     pub(crate) fn split(&mut self, index: usize, len: u64) {
         let flight = &mut self.flights[index];
         let rest = Flight {
@@ -199,8 +199,8 @@ impl Scoreboard {
         self.flights.insert(index + 1, rest);
     }
 
-    /// Cuts a flight where `block` begins or ends within it. Whether what is now at `index` is covered:
-    /// `tcp_match_skb_to_sack`.
+    /// Splits a flight where `block` begins or ends within it. Returns whether the flight now at `index` is
+    /// covered: `tcp_match_skb_to_sack`.
     pub(crate) fn cut(&mut self, index: usize, block: Range) -> bool {
         let flight = self.flights[index];
         if flight.segments() > 1 && flight.seq < block.1 && block.0 < flight.end {
@@ -218,7 +218,7 @@ impl Scoreboard {
         block.0 <= flight.seq && flight.end <= block.1
     }
 
-    /// Puts a flight and the one behind it, one segment each, together: `tcp_collapse_retrans`.
+    /// Joins a flight with the next one, one segment each: `tcp_collapse_retrans`.
     fn join(&mut self, index: usize) {
         let Some(next) = self.flights.remove(index + 1) else {
             return;
@@ -233,7 +233,7 @@ impl Scoreboard {
         flight.ever_resent |= next.ever_resent;
     }
 
-    /// Takes into a flight that does not fill a segment those behind it that fit: `tcp_retrans_try_collapse`.
+    /// Fills a flight shorter than a segment with those behind it that fit: `tcp_retrans_try_collapse`.
     pub(crate) fn collapse(&mut self, index: usize, window_end: Seq) {
         let is_one = |flight: &Flight| flight.segments() == 1 && !flight.sacked;
         while let (Some(flight), Some(next)) = (self.get(index), self.get(index + 1)) {
@@ -245,8 +245,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks a flight as selectively acknowledged (`tcp_sacktag_one`). A retransmission that was not taken for needed
-    /// is believed to be on its way still.
+    /// Marks a flight as selectively acknowledged (`tcp_sacktag_one`). If it was not marked as lost, a
+    /// retransmission of it still counts as being on its way.
     pub(crate) fn mark_sacked(&mut self, index: usize) {
         let flight = &mut self.flights[index];
         let segments = flight.segments();
@@ -269,7 +269,7 @@ impl Scoreboard {
         flight.resent = false;
     }
 
-    /// Marks a flight as lost; what was sent again is lost again (`tcp_mark_skb_lost`).
+    /// Marks a flight as lost; a retransmission of it too (`tcp_mark_skb_lost`).
     pub(crate) fn mark_lost(&mut self, index: usize) -> bool {
         let flight = &mut self.flights[index];
         if flight.sacked || (flight.lost && !flight.resent) {
@@ -287,12 +287,12 @@ impl Scoreboard {
         true
     }
 
-    /// RACK watches a flight no longer, which it has taken for lost.
+    /// RACK stops watching a flight that it has marked as lost.
     pub(crate) fn unwatch(&mut self, index: usize) {
         self.flights[index].is_watched = false;
     }
 
-    /// Notes that a flight is sent again when `delivered` segments have arrived.
+    /// Notes that a flight is retransmitted, when `delivered` segments have been delivered.
     pub(crate) fn mark_resent(&mut self, index: usize, now: Nanos, delivered: u32) {
         self.mark_probe(index, now, delivered);
         let flight = &mut self.flights[index];
@@ -300,7 +300,7 @@ impl Scoreboard {
         flight.resent = true;
     }
 
-    /// Notes that a flight is sent again to probe, which is not a retransmission (`__tcp_retransmit_skb`).
+    /// Notes that a flight is sent again as a probe, which is not a retransmission (`__tcp_retransmit_skb`).
     pub(crate) fn mark_probe(&mut self, index: usize, now: Nanos, delivered: u32) {
         let flight = &mut self.flights[index];
         flight.ever_resent = true;
@@ -309,7 +309,7 @@ impl Scoreboard {
         flight.delivered = delivered;
     }
 
-    /// Takes all marks of loss back: the retransmissions were not needed.
+    /// Removes all marks of loss, because the retransmissions were not needed.
     pub(crate) fn forget_losses(&mut self) {
         for flight in &mut self.flights {
             flight.lost = false;
@@ -324,7 +324,7 @@ mod tests {
     use crate::pair::Fault;
     use crate::pair::script::*;
 
-    /// One segment each, of ten bytes.
+    /// Flights of one segment each, of ten bytes.
     fn board(segments: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
         for index in 0..segments {
@@ -420,7 +420,7 @@ mod tests {
             &lost.map(|(way, number)| (way, number, Fault::Lost)),
         );
         pair.run();
-        // The acknowledgment lists the range that arrived last first, and the one before it is as new to the sender.
+        // The acknowledgment lists the latest range first. The range before it is as new to the sender.
         assert_sent(
             pair.sent(Down),
             151..,

@@ -1,5 +1,5 @@
-//! What this machine adds by itself: the same probes over a plain veth pair, with no relay between, or over
-//! two TUN devices and a loop that does nothing but hand packets on, which no relay can undercut.
+//! Round trips that this machine adds without a relay: the same probes over a plain veth pair, or over two TUN
+//! devices and a loop that only forwards packets. No relay can be faster than the latter.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -22,7 +22,7 @@ const RETRY: Duration = Duration::from_millis(50);
 const RETRIES: usize = 100;
 const FAR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 
-/// A wire without a relay, and the probes that cross it.
+/// A measurement without a relay.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Floor {
     /// The probes.
@@ -33,7 +33,7 @@ pub struct Floor {
     pub over: Over,
 }
 
-/// What lies between two namespaces.
+/// The connection between two namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Over {
@@ -45,7 +45,7 @@ pub enum Over {
 }
 
 impl Floor {
-    /// Reads what is to be measured.
+    /// Reads the job.
     ///
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
@@ -61,7 +61,7 @@ impl Floor {
     /// # Errors
     /// [`LabError`] when the kernel refuses the wire or the echo does not answer.
     pub fn measure(self) -> Result<RoundTrips, LabError> {
-        // The relay's priority has no use here.
+        // Without a relay, its priority is not needed.
         scheduling::step_back();
         match self.over {
             Over::Veth => over_veth(self.probes),
@@ -84,7 +84,7 @@ fn over_tun(probes: Probes) -> Result<RoundTrips, LabError> {
     send(probes)
 }
 
-/// Hands packets on, both ways, as soon as they come.
+/// Forwards packets both ways as soon as they come.
 fn hand_on(client: &Tun, servers: &Tun) {
     let mut frame = Frame::with_room(Offload::None.largest_packet());
     loop {
@@ -94,7 +94,7 @@ fn hand_on(client: &Tun, servers: &Tun) {
         }
         for (from, to) in [(client, servers), (servers, client)] {
             while from.read(&mut frame) {
-                // One that the kernel does not take is a probe that does not come back.
+                // A packet that the kernel refuses is a lost probe.
                 let _ = to.write(&frame);
             }
         }
@@ -142,7 +142,7 @@ struct Echo {
 }
 
 impl Echo {
-    /// Opens it at the far end, in the calling thread's network namespace.
+    /// Opens it at the server's end, in the calling thread's network namespace.
     fn start() -> Result<Self, LabError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let started = runtime.and_then(|runtime| {
@@ -153,7 +153,7 @@ impl Echo {
         started.map_err(|error| LabError::system("starting the echo service", error))
     }
 
-    /// Without it no probe comes back, which is an error.
+    /// If it fails no probe comes back, which is an error.
     fn answer_all(self) {
         self.runtime.block_on(async {
             let Ok(socket) = tokio::net::UdpSocket::from_std(self.socket) else {

@@ -1,4 +1,4 @@
-//! Rates by TCP flows.
+//! Measures rates by TCP flows.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -11,14 +11,14 @@ use super::Probes;
 use crate::net::{CLIENT, SERVICES};
 use crate::origin::SINK_PORT;
 
-/// Slow start and the queue fill before the rate counts.
+/// The first part of a flow does not count: slow start, and filling the queue.
 const WARM_UP_SHARE: f64 = 0.3;
 
-/// Measures goodput over a stream for a while, Mbit/s.
+/// Measures goodput over a stream for a duration, Mbit/s.
 pub type Flow = fn(TcpStream, Duration) -> io::Result<f64>;
 
-/// Bytes that arrived, from the end of the warm-up to the last change: a slow link's rate must not depend on
-/// where in a packet the measurement happens to end.
+/// Bytes that arrived, from the end of the warm-up to the last arrival. The measurement ends with an arrival, so
+/// that a slow link's rate does not depend on where in a packet the time runs out.
 #[derive(Default)]
 struct Arrivals {
     first: Option<(Instant, u64)>,
@@ -41,7 +41,7 @@ impl Arrivals {
     }
 }
 
-/// Goodput at the receiver, the first part not counted.
+/// Goodput at the receiver, without the warm-up.
 ///
 /// # Errors
 /// The kernel's.
@@ -55,7 +55,7 @@ pub fn receive(mut stream: TcpStream, time: Duration) -> io::Result<f64> {
     Ok(arrivals.mbps())
 }
 
-/// Goodput at the sender: what the far end has acknowledged, the first part not counted.
+/// Goodput at the sender, by acknowledged bytes, without the warm-up.
 ///
 /// # Errors
 /// The kernel's.

@@ -1,4 +1,4 @@
-//! Is the path what was asked for? Measured with the lab's own services before anything is believed.
+//! Measures, with the lab's own services, whether the path is as the job asks.
 
 mod floor;
 mod flow;
@@ -23,24 +23,25 @@ pub use floor::{Floor, Over};
 pub use flow::{Flow, flood, receive, transmit};
 pub use probe::{Probes, RoundTrips};
 
-/// What is to be measured.
+/// A calibration job.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Calibration {
-    /// The path asked for.
+    /// The path.
     pub path: PathConfig,
     /// UDP probes for the round-trip time.
     #[serde(flatten)]
     pub probes: Probes,
-    /// How long each direction's rate is measured, ms; 0 leaves it out.
+    /// How long each direction's rate is measured, ms; 0 skips it.
     #[serde(default)]
     pub rate_ms: u64,
-    /// How long packets of a probe's size are sent up at the link's rate, ms: what the relay costs.
+    /// How long packets of a probe's size are sent up at the link's rate, ms, to measure the relay's processor
+    /// time.
     #[serde(default)]
     pub flood_ms: u64,
-    /// How many origins the lab is built with.
+    /// Number of origins in the lab.
     #[serde(default = "one")]
     pub origins: usize,
-    /// The lab.
+    /// The lab's settings.
     #[serde(flatten)]
     pub lab: LabConfig,
 }
@@ -49,39 +50,39 @@ fn one() -> usize {
     1
 }
 
-/// What was measured.
+/// The result of a calibration.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measured {
     /// Round-trip times of the probes.
     pub rtt_ms: RoundTrips,
-    /// Towards the client.
+    /// Goodput towards the client.
     pub down_mbps: Rate,
-    /// Towards the origins.
+    /// Goodput towards the origins.
     pub up_mbps: Rate,
-    /// How the relay did.
+    /// The relay's summary.
     pub relay: RelaySummary,
-    /// Building the lab.
+    /// How long it took to build the lab.
     pub setup_ms: f64,
 }
 
 /// TCP goodput, Mbit/s.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Rate {
-    /// The link's rate, of a trace its mean; `None`: unlimited.
+    /// The link's rate; the mean rate of a trace; `None` for an unlimited rate.
     pub asked: Option<f64>,
-    /// Goodput to expect of it: less headers. Of a trace none: it depends on when.
+    /// Expected goodput: the rate less headers. `None` for a trace, whose rate depends on the time.
     pub expected: Option<f64>,
-    /// Goodput measured; `None` when it was not.
+    /// Measured goodput; `None` if it was not measured.
     pub measured: Option<f64>,
 }
 
-/// How long one measurement may take, ms: an hour.
+/// Longest duration of one measurement, ms: an hour.
 const LONGEST_MS: f64 = 3_600_000.0;
-/// TCP payload per packet of 1,500 bytes: IPv4, TCP and timestamps take 52.
+/// Share of TCP payload in packets of 1,500 bytes: IPv4, TCP and timestamps take 52.
 const GOODPUT_SHARE: f64 = 1448.0 / 1500.0;
 
 impl Calibration {
-    /// Reads what is to be measured.
+    /// Reads the job.
     ///
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
@@ -162,7 +163,7 @@ impl Calibration {
     }
 }
 
-/// A page that no client loads, with `origins` origins: the lab wants one.
+/// A page with `origins` origins, which a lab needs. No client loads it.
 fn unloaded_page(origins: usize) -> Page {
     let document = |number| Resource {
         url: format!("http://calibration-{number}.invalid/"),

@@ -1,4 +1,4 @@
-//! Round-trip times by UDP probes.
+//! Measures round-trip times with UDP probes.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -11,25 +11,26 @@ use crate::{LabError, clock};
 
 /// Bytes of IP and UDP headers.
 const UDP_HEADERS: usize = 28;
-/// What a probe carries at least: its number and when it was sent.
+/// Smallest payload of a probe: its number and its send time.
 const STAMP_BYTES: usize = 16;
-/// A datagram's payload over IPv4, at most, bytes.
+/// Largest payload of a datagram over IPv4, bytes.
 const MOST_PROBE_BYTES: f64 = 65_507.0;
 const MOST_PROBES: f64 = 1e6;
-/// How long after its due time a probe is waited for.
+/// How long after its due time a probe is lost.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Probes sent at a fixed pace, whether the last one is back or not.
+/// Probes sent at a fixed interval, or one at a time.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Probes {
-    /// How many.
+    /// Number of probes.
     pub probes: usize,
     /// Payload of each, bytes.
     pub probe_bytes: usize,
-    /// Time between two, ms.
+    /// Time between two probes, ms.
     pub probe_gap_ms: f64,
-    /// Whether the next one waits for the answer of the last, and the gap after it: one in flight, as a SYN is.
+    /// Whether the next probe waits for the answer to the last one, and then for the gap: one in flight, like a
+    /// SYN.
     pub sparse: bool,
 }
 
@@ -47,7 +48,7 @@ impl Default for Probes {
 /// Round-trip times, ms.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RoundTrips {
-    /// Propagation asked for, with the probe's own serialisation.
+    /// Expected round-trip time: propagation and the probe's own serialisation.
     pub expected: f64,
     /// The quickest probe.
     pub min: f64,
@@ -60,7 +61,7 @@ pub struct RoundTrips {
 }
 
 impl Probes {
-    /// Refuses what cannot be sent.
+    /// Refuses settings that cannot be sent.
     ///
     /// # Errors
     /// [`LabError::OutOfRange`] naming it.
@@ -75,7 +76,7 @@ impl Probes {
         self.probe_bytes.max(STAMP_BYTES) + UDP_HEADERS
     }
 
-    /// Sends them from `from` to the echo service `echo`, about `rtt_ms` away.
+    /// Sends the probes from `from` to the echo service `echo`, with an expected round trip of `rtt_ms`.
     ///
     /// # Errors
     /// The kernel's. A probe that does not come back is left out.
@@ -107,7 +108,7 @@ impl Probes {
         Ok(())
     }
 
-    /// Sends each probe after the answer to the last one, or after its time is over.
+    /// Sends each probe after the answer to the last one, or after its timeout.
     fn take_turns(&self, socket: &UdpSocket) -> io::Result<Vec<f64>> {
         let mut datagram = vec![0; self.probe_bytes.max(STAMP_BYTES)];
         let mut samples = Vec::with_capacity(self.probes);
@@ -126,7 +127,7 @@ impl Probes {
             match socket.recv(&mut datagram) {
                 Ok(STAMP_BYTES..) => samples.push(age_ms(&datagram)),
                 Ok(_) => {}
-                // The rest is lost.
+                // The remaining probes are lost.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }
@@ -141,7 +142,7 @@ fn send_one(socket: &UdpSocket, number: u64, datagram: &mut [u8]) -> io::Result<
     socket.send(datagram).map(drop)
 }
 
-/// The round trip of probe `number`, ms; `None` when it is lost. An answer to an earlier one is passed over.
+/// The round trip of probe `number`, ms; `None` if it is lost. Answers to earlier probes are ignored.
 fn answer_to(socket: &UdpSocket, number: u64, datagram: &mut [u8]) -> io::Result<Option<f64>> {
     loop {
         match socket.recv(datagram) {
@@ -165,7 +166,7 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 impl RoundTrips {
-    /// Sums up `samples`, which must be sorted.
+    /// Summarises `samples`, which must be sorted.
     fn of(samples: &[f64]) -> Self {
         let quantile = |share: f64| {
             let rank = (samples.len() as f64 * share).ceil() as usize;

@@ -1,4 +1,4 @@
-//! Our own server for server rows: it answers any request, and says what it heard.
+//! The built-in server for server rows: it answers any request, and records what it received.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,27 +10,27 @@ use nix::libc;
 use crate::witness::TcpInfo;
 use crate::{LabError, net};
 
-/// What is answered to `/large`, more than any initial window; anything else gets a short answer.
+/// Size of the answer to `/large`, which exceeds any initial window. Other requests get a short answer.
 const LARGE_BYTES: usize = 100_000;
 const SHORT: &[u8] = b"HTTP/1.0 200 OK\r\n\r\nhello";
 
-/// A server that may be told when to accept, and to stop listening.
+/// A server that the row can tell when to accept, and when to stop listening.
 #[derive(Debug)]
 pub(super) struct App {
     listener: Option<TcpListener>,
     heard: Arc<Mutex<Vec<Heard>>>,
 }
 
-/// A request that was served.
+/// A request that was answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heard {
-    /// Whether its socket says that it came in the SYN.
+    /// Whether its socket reports that it came in the SYN.
     pub(super) in_syn: bool,
 }
 
 impl App {
-    /// Listens on `address`, with Fast Open if `pending` says how many of its requests may wait. It `accepts` from the
-    /// start, or when it is told to.
+    /// Listens on `address`. `pending`: Fast Open requests that may wait; `None` for no Fast Open. `accepts`:
+    /// whether it accepts connections from the start, or only after [`Self::accept`].
     pub(super) fn listen(address: SocketAddr, pending: Option<u32>, accepts: bool) -> Result<Self, LabError> {
         let failed = |error: io::Error| LabError::system("starting the server", error);
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -47,7 +47,7 @@ impl App {
         Ok(app)
     }
 
-    /// From now on everybody is served.
+    /// From now on it accepts connections.
     pub(super) fn accept(&mut self) -> io::Result<()> {
         let Some(listener) = &self.listener else {
             return Ok(());
@@ -57,24 +57,24 @@ impl App {
         thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 let heard = Arc::clone(&heard);
-                // A client that hangs up in the middle is the client's business.
+                // A client that closes in the middle is no error of the server.
                 thread::spawn(move || serve(stream, &heard));
             }
         });
         Ok(())
     }
 
-    /// The listening socket, unless it was closed.
+    /// The listening socket, until it is closed.
     pub(super) fn listener(&self) -> Option<&TcpListener> {
         self.listener.as_ref()
     }
 
-    /// Stops listening; has no effect on a server that accepts already.
+    /// Stops listening. Has no effect on a server that accepts already.
     pub(super) fn close(&mut self) {
         self.listener = None;
     }
 
-    /// What was served so far.
+    /// The requests answered so far.
     pub(super) fn heard(&self) -> Vec<Heard> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

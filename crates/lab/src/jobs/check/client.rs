@@ -1,4 +1,4 @@
-//! The stage of client rows: this kernel's client, and a script that is all its servers.
+//! The stage of client rows: this kernel's client, and a script in place of all its servers.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -20,24 +20,24 @@ use crate::packet;
 use crate::witness::TcpInfo;
 use firstflight_path::IpVersion;
 
-/// The server that most rows talk to, and another one.
+/// The server that most rows connect to, and another one.
 pub(super) const SERVER: Peer = Peer::numbered(1);
 pub(super) const OTHER: Peer = Peer::numbered(2);
-/// What servers of the script announce.
+/// The segment size that the script's servers announce.
 pub(super) const MSS: u16 = 1_460;
-/// A cookie as Linux makes them, and another one.
+/// A cookie of the length that Linux uses, and another one.
 pub(super) const COOKIE: [u8; 8] = [0xf1, 0x52, 0x73, 0x14, 0x95, 0xa6, 0x37, 0x58];
 pub(super) const NEW_COOKIE: [u8; 8] = [0x0d, 0x4e, 0x1f, 0x60, 0x21, 0xb2, 0x43, 0xc4];
 /// A request.
 pub(super) const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: www.example.org\r\n\r\n";
 
-/// A SYN goes again after 1 s (RFC 6298, section 2.1), and 2 s more.
+/// A SYN is sent again after 1 s (RFC 6298, section 2.1), and once more 2 s later.
 const RETRANSMISSION: Duration = Duration::from_secs(4);
-/// What an ICMP error quotes beyond the IP header, at least, bytes.
+/// Bytes of the packet that an ICMP error quotes behind the IP header, at least.
 const QUOTED: usize = 8;
 const SERVER_ISN: u32 = 700_000;
 
-/// A server of the script's, at an address of either version of IP.
+/// A server of the script, with an address in both IP versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Peer {
     number: u16,
@@ -45,7 +45,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// One of many.
+    /// The server with this number.
     pub(super) const fn numbered(number: u16) -> Self {
         Self { number, port: 80 }
     }
@@ -55,38 +55,38 @@ impl Peer {
         Self { port, ..self }
     }
 
-    /// Where it is.
+    /// Its address.
     pub(super) fn address(self, ip: IpVersion) -> SocketAddr {
         SocketAddr::new(Block::of(ip).origin(self.number), self.port)
     }
 }
 
-/// This kernel's client with its one wire.
+/// This kernel's client, and its wire.
 pub(super) struct ClientStage {
     pub(super) wire: Wire,
 }
 
-/// A connection that the kernel has begun.
+/// A connection that the kernel has started.
 pub(super) struct Call {
     pub(super) socket: TcpStream,
     pub(super) syn: Packet,
-    /// How much of its data the kernel took with it.
+    /// Bytes of its data that the kernel accepted with the call.
     pub(super) accepted: usize,
 }
 
-/// A SYN that went again.
+/// A retransmitted SYN.
 pub(super) struct Again {
     pub(super) syn: Packet,
-    /// How long after the first it was.
+    /// Time since the first SYN.
     pub(super) after_ms: f64,
 }
 
-/// Why a SYN did not arrive, as routers say it (RFC 792, RFC 4443).
+/// An ICMP error in answer to a SYN (RFC 792, RFC 4443).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Unreachable {
     /// Administratively prohibited (RFC 1812, section 5.2.7.1).
     Prohibited,
-    /// Longer than the path takes, bytes.
+    /// Too long for the path, whose limit is given in bytes.
     TooLong(u16),
 }
 
@@ -111,7 +111,7 @@ impl Unreachable {
 /// How a server of the script answers a SYN.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answer {
-    /// Bytes of the SYN's data that are acknowledged.
+    /// Bytes of the SYN's data that it acknowledges.
     pub(super) taken: u32,
     pub(super) options: Vec<u8>,
     pub(super) data: Vec<u8>,
@@ -119,7 +119,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// As a server answers that does no Fast Open.
+    /// The answer of a server without Fast Open.
     pub(super) fn plain() -> Self {
         Self {
             options: packet::mss(MSS),
@@ -127,7 +127,7 @@ impl Answer {
         }
     }
 
-    /// None of the data is taken, and `cookie` is the new one.
+    /// An answer that acknowledges none of the data, and has `cookie` as the new one.
     pub(super) fn refusing(cookie: &[u8]) -> Self {
         Self {
             options: granted(cookie),
@@ -137,20 +137,20 @@ impl Answer {
 }
 
 impl ClientStage {
-    /// Sets up this network namespace. Fast Open is as the kernel has it by default.
+    /// Sets up this network namespace, with the kernel's default for Fast Open.
     pub(super) fn build(ip: IpVersion) -> Result<Self, LabError> {
         Ok(Self {
             wire: Wire::open(Side::Client, ip)?,
         })
     }
 
-    /// Asks the kernel for a connection with Fast Open and `data` (`MSG_FASTOPEN`); returns with its SYN.
+    /// Makes the kernel connect with Fast Open and `data` (`MSG_FASTOPEN`). Returns when its SYN has come.
     pub(super) fn call(&mut self, server: Peer, data: &[u8]) -> Result<Call, LabError> {
         let (socket, accepted) = send_in_syn(server.address(self.wire.ip()), data)?;
         self.begun(socket, accepted)
     }
 
-    /// Asks the kernel for a connection as any program does.
+    /// Makes the kernel connect without Fast Open.
     pub(super) fn connect(&mut self, server: Peer) -> Result<Call, LabError> {
         let address = server.address(self.wire.ip());
         let socket = tcp_socket(address.ip())?;
@@ -175,7 +175,7 @@ impl ClientStage {
         })
     }
 
-    /// Answers a SYN; returns the SYN-ACK.
+    /// Answers a SYN. Returns the SYN-ACK.
     pub(super) fn answer(&mut self, syn: &Packet, answer: &Answer) -> Result<Packet, LabError> {
         let mut packet = syn.reply(SERVER_ISN, syn.sequence.wrapping_add(1 + answer.taken));
         packet.flags.syn = true;
@@ -186,8 +186,8 @@ impl ClientStage {
         Ok(packet)
     }
 
-    /// All the data that `call` sends after its SYN until it is silent, as one run of bytes; and how many
-    /// segments carried it.
+    /// All data that `call` sends after its SYN until it is silent, in order, and the number of segments that
+    /// carried it.
     pub(super) fn data_of(&mut self, call: &Call) -> (Vec<u8>, usize) {
         let first = call.syn.sequence.wrapping_add(1);
         let source = call.syn.source;
@@ -227,7 +227,7 @@ impl ClientStage {
         self.wire.send_raw(&packet)
     }
 
-    /// Ends a connection at once.
+    /// Resets a connection.
     pub(super) fn reset(&mut self, call: Call, answered: &Packet) -> Result<(), LabError> {
         let mut reset = call.syn.reply(answered.end(), call.syn.end());
         reset.flags.rst = true;
@@ -237,7 +237,7 @@ impl ClientStage {
         Ok(())
     }
 
-    /// Opens a connection with data for its SYN, answers as `answer` says, and resets it; returns the SYN.
+    /// Opens a connection with data for its SYN, answers with `answer`, and resets it. Returns the SYN.
     pub(super) fn open_and_reset(&mut self, server: Peer, answer: &Answer) -> Result<Packet, LabError> {
         let call = self.call(server, REQUEST)?;
         let syn = call.syn.clone();
@@ -247,7 +247,7 @@ impl ClientStage {
         Ok(syn)
     }
 
-    /// Has the kernel ask `server` for a cookie and grants what `options` say; fails if it did not ask.
+    /// Makes the kernel ask `server` for a cookie, and answers with `options`. Fails if the kernel did not ask.
     pub(super) fn grant(&mut self, server: Peer, options: &[u8]) -> Result<(), LabError> {
         let granting = Answer {
             options: options.to_vec(),
@@ -257,14 +257,14 @@ impl ClientStage {
         Ok(())
     }
 
-    /// The same with the usual cookie and segment size; afterwards the client is warm.
+    /// The same with the usual cookie and segment size: afterwards the client has a cookie.
     pub(super) fn warm(&mut self, server: Peer) -> Result<(), LabError> {
         self.grant(server, &granted(&COOKIE))
     }
 }
 
 impl ClientStage {
-    /// The SYN of `call` when it goes again.
+    /// The retransmitted SYN of `call`.
     pub(super) fn again(&mut self, call: &Call) -> Result<Again, LabError> {
         let begun = Instant::now();
         let source = call.syn.source;
@@ -287,18 +287,18 @@ impl ClientStage {
 }
 
 impl Call {
-    /// What the socket says of Fast Open.
+    /// `TCP_INFO` of the socket.
     pub(super) fn info(&self) -> Result<TcpInfo, LabError> {
         TcpInfo::of(&self.socket).map_err(|error: io::Error| LabError::system("TCP_INFO", error))
     }
 }
 
-/// The options of a SYN-ACK that grants a cookie.
+/// The options of a SYN-ACK with a cookie.
 pub(super) fn granted(cookie: &[u8]) -> Vec<u8> {
     [packet::mss(MSS), packet::fast_open(cookie)].concat()
 }
 
-/// A socket that does not wait.
+/// A non-blocking socket.
 pub(super) fn tcp_socket(to: IpAddr) -> Result<OwnedFd, LabError> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let family = match to {
@@ -308,15 +308,15 @@ pub(super) fn tcp_socket(to: IpAddr) -> Result<OwnedFd, LabError> {
     socket(family, SockType::Stream, flags, None).map_err(|errno| LabError::system("socket", errno))
 }
 
-/// Begins a connection with `data` in its SYN, if the kernel has a cookie (`MSG_FASTOPEN`); the socket, and how much
-/// of the data the kernel took. Without a cookie that is nothing, and the SYN asks for one.
+/// Starts a connection with `data` in its SYN, if the kernel has a cookie (`MSG_FASTOPEN`). Returns the socket, and
+/// how many bytes the kernel accepted. Without a cookie that is 0, and the SYN asks for one.
 pub(super) fn send_in_syn(to: SocketAddr, data: &[u8]) -> Result<(OwnedFd, usize), LabError> {
     let socket = tcp_socket(to.ip())?;
     let accepted = begin_in_syn(&socket, to, data)?;
     Ok((socket, accepted))
 }
 
-/// The same on a socket that is there.
+/// The same on an existing socket.
 pub(super) fn begin_in_syn(socket: &OwnedFd, to: SocketAddr, data: &[u8]) -> Result<usize, LabError> {
     let flags = MsgFlags::from_bits_retain(libc::MSG_FASTOPEN);
     match sendto(socket.as_raw_fd(), data, &SockaddrStorage::from(to), flags) {

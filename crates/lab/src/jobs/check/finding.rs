@@ -1,15 +1,15 @@
-//! What comes of a row: a verdict, or why there is none.
+//! The result of a row: a verdict, or why there is none.
 
 use serde::Serialize;
 
 use crate::LabError;
 
-/// What came of a row.
+/// The result of a row.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     /// Whether the behaviour was seen.
     pub verdict: Verdict,
-    /// What was seen instead, or as well, in words.
+    /// What was seen, as text.
     pub seen: String,
 }
 
@@ -19,15 +19,15 @@ pub struct Finding {
 pub enum Verdict {
     /// It was.
     Holds,
-    /// Something else was.
+    /// Something else was seen.
     Deviates,
-    /// It does not concern the side that was examined; what was seen says why.
+    /// The behaviour does not concern the side that was examined; `seen` says why.
     #[serde(rename = "not applicable")]
     NotApplicable,
 }
 
 impl Finding {
-    /// It holds if everything that was looked for was seen.
+    /// The behaviour holds if `holds`: everything that the row looked for was seen.
     pub(super) fn judged(holds: bool, seen: impl Into<String>) -> Self {
         let verdict = if holds { Verdict::Holds } else { Verdict::Deviates };
         Self {
@@ -36,10 +36,10 @@ impl Finding {
         }
     }
 
-    /// What is to be said of a row that ended like this.
+    /// The result of a row that ended like this.
     ///
     /// # Errors
-    /// [`LabError`] where nothing can be said.
+    /// [`LabError`] if the row has no result.
     pub(super) fn of(found: Result<Self, Stop>) -> Result<Self, LabError> {
         match found {
             Ok(finding) => Ok(finding),
@@ -48,7 +48,7 @@ impl Finding {
         }
     }
 
-    /// It does not concern the side that was examined.
+    /// The behaviour does not concern the side that was examined.
     pub(super) fn not_applicable(why: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::NotApplicable,
@@ -57,12 +57,12 @@ impl Finding {
     }
 }
 
-/// Why a row has no finding of its own.
+/// Why a row stopped early.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// There is nothing to be seen here, and why.
+    /// The row does not apply, and why.
     NotApplicable(String),
-    /// The lab could not do it, or a witness is missing.
+    /// The lab failed, or an observation is missing.
     Failed(LabError),
 }
 
@@ -72,7 +72,7 @@ impl From<LabError> for Stop {
     }
 }
 
-/// For findings.
+/// `holds` as text, for results.
 pub(super) fn yes(holds: bool) -> &'static str {
     if holds { "yes" } else { "no" }
 }

@@ -1,10 +1,10 @@
 //! `check`: RFC 7413 as a list of experiments, each with its own verdict and capture.
 //!
-//! Each row has a lab of its own with one wire: at one end this kernel, as client or as server, at the other
-//! a script that writes and reads single packets, as packetdrill does. So a row decides what the peer says, to
-//! the last option, and nothing is on the wire that it did not ask for. There is no path: packets cross at
-//! once, and only the kernel's own timers take time. Rows for two have both kernels, and a relay between them.
-//! [`remote`] does some of the server's rows outside of a lab, with this machine's ordinary client.
+//! Each row has its own lab with one wire. At one end is this kernel, as client or as server; at the other a script
+//! writes and reads single packets, as packetdrill does. So a row decides every option that the peer sends, and no
+//! other packet is on the wire. There is no path: packets cross at once, and only the kernel's own timers take
+//! time. Rows of a pair have both kernels, with a relay between them. [`remote`] runs some of the server's rows
+//! outside of a lab, with this machine's ordinary client.
 
 mod app;
 mod client;
@@ -40,44 +40,44 @@ use wire::Wire;
 /// How long a server may take to answer an ordinary client.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One row to be done.
+/// A job for one row.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckJob {
-    /// Which one.
+    /// The name of the row.
     pub row: String,
-    /// The version of IP on the wire.
+    /// The IP version on the wire.
     #[serde(default)]
     pub ip: IpVersion,
-    /// The user's server; our own without.
+    /// The user's server; the built-in one if `None`.
     #[serde(default)]
     pub server: Option<NamedServer>,
-    /// Where the packets are kept.
+    /// Where to write the capture.
     #[serde(default)]
     pub capture: Option<PathBuf>,
 }
 
-/// A server of the user's, to be tried with an ordinary client.
+/// A job that tries a server of the user with an ordinary client.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TryJob {
-    /// Which.
+    /// The server.
     pub server: NamedServer,
-    /// The version of IP on the wire.
+    /// The IP version on the wire.
     #[serde(default)]
     pub ip: IpVersion,
 }
 
-/// A row as the list shows it.
+/// A row in the list of rows.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Listed {
     #[serde(flatten)]
     row: &'static Row,
-    /// Whether it can be done without raw packets, with a server on another machine.
+    /// Whether it needs no raw packets, so that it works with a server on another machine.
     remote: bool,
 }
 
-/// What came of it.
+/// The result of a row.
 #[derive(Debug, Clone, Serialize)]
 pub struct RowRecord {
     /// What was seen, and the verdict.
@@ -85,7 +85,7 @@ pub struct RowRecord {
     pub finding: Finding,
     /// Every packet.
     pub packets: Vec<Line>,
-    /// What the kernel counted; `None` outside of a lab, where others are counted too.
+    /// The increase of the kernel's counters; `None` outside of a lab, where other programs count too.
     pub counters: Option<Counters>,
     /// How long it took.
     pub elapsed_ms: f64,
@@ -111,7 +111,7 @@ fn row(id: &str) -> Result<&'static Row, LabError> {
 }
 
 impl CheckJob {
-    /// Reads a job.
+    /// Reads the job.
     ///
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
@@ -119,11 +119,11 @@ impl CheckJob {
         serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))
     }
 
-    /// Does the row. Call inside a lab, once; `realtime` says whether this thread has priority for a relay.
+    /// Runs the row. Call it once, inside a lab. `realtime`: whether this thread has real-time priority for a
+    /// relay.
     ///
     /// # Errors
-    /// [`LabError`] when the lab or the server cannot be had, or a packet is missing without which there is
-    /// nothing to be said.
+    /// [`LabError`] when the lab or the server cannot be set up, or a packet is missing that the verdict needs.
     pub fn run(&self, realtime: bool) -> Result<RowRecord, LabError> {
         let row = row(&self.row)?;
         if self.server.is_some() {
@@ -185,7 +185,7 @@ impl CheckJob {
 }
 
 impl TryJob {
-    /// Reads a job.
+    /// Reads the job.
     ///
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
@@ -193,7 +193,7 @@ impl TryJob {
         serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))
     }
 
-    /// Has the server answer an ordinary client. Call inside a lab, once.
+    /// Makes the server answer an ordinary client. Call it once, inside a lab.
     ///
     /// # Errors
     /// [`LabError`] when it cannot be started, does not listen, or does not answer.
@@ -216,7 +216,7 @@ impl TryJob {
     }
 }
 
-/// How things stood when a row began.
+/// Time and counters at the start of a row.
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     at: u64,

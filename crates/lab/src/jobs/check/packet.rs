@@ -1,4 +1,4 @@
-//! A TCP segment as a script writes and reads it: every field that a check sets or judges.
+//! A TCP segment that a script writes or reads, with every field that a check sets or judges.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use crate::packet::{IpHeader, TcpFlags, TcpOption, assemble, options, padded, pa
 const TTL: u8 = 64;
 const WINDOW: u16 = u16::MAX;
 
-/// What a segment is, by its flags and whether it carries data.
+/// The kind of a segment, by its flags and whether it carries data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Syn,
@@ -34,7 +34,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A segment, without what no check looks at (window, urgent pointer).
+/// A segment, without the fields that no check looks at (window, urgent pointer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Packet {
     pub(super) source: SocketAddr,
@@ -70,7 +70,8 @@ impl Packet {
         }
     }
 
-    /// What the receiver of this one would say next: from its end, with an acknowledgment of `acknowledged`.
+    /// The next segment of this one's receiver, with sequence number `sequence` and acknowledgment number
+    /// `acknowledged`.
     pub(super) fn reply(&self, sequence: u32, acknowledged: u32) -> Self {
         let flags = TcpFlags {
             ack: true,
@@ -87,24 +88,24 @@ impl Packet {
         }
     }
 
-    /// The sequence number after it.
+    /// The sequence number that follows it.
     pub(super) fn end(&self) -> u32 {
         let length = self.payload.len() as u32 + u32::from(self.flags.syn) + u32::from(self.flags.fin);
         self.sequence.wrapping_add(length)
     }
 
-    /// How many bytes of `syn`'s data this SYN-ACK acknowledges; `None` if it does not even the SYN.
+    /// Bytes of `syn`'s data that this SYN-ACK acknowledges; `None` if it does not acknowledge the SYN itself.
     pub(super) fn takes_of(&self, syn: &Self) -> Option<u32> {
         let taken = self.acknowledgment.wrapping_sub(syn.sequence.wrapping_add(1));
         (self.flags.syn && self.flags.ack && taken <= syn.payload.len() as u32).then_some(taken)
     }
 
-    /// The cookie in its Fast Open option, `Some` of an empty one where one is asked for.
+    /// The cookie in its Fast Open option; `Some`, but empty, for a cookie request.
     pub(super) fn cookie(&self) -> Option<&[u8]> {
         self.options().find_map(|option| option.cookie())
     }
 
-    /// The same of the experimental option.
+    /// The same for the experimental option.
     pub(super) fn experimental_cookie(&self) -> Option<&[u8]> {
         self.options().find_map(|option| option.experimental_cookie())
     }
@@ -113,7 +114,7 @@ impl Packet {
         options(&self.options)
     }
 
-    /// Reads an IP packet; `None` if it carries no TCP.
+    /// Parses an IP packet; `None` if it carries no TCP.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let (ip, tcp, payload) = parse(bytes)?;
         Some(Self {
@@ -147,7 +148,7 @@ impl Packet {
         assemble(ip, tcp, &self.payload)
     }
 
-    /// What it is.
+    /// Its kind.
     pub(super) fn kind(&self) -> Kind {
         match self.flags {
             TcpFlags { rst: true, .. } => Kind::Rst,

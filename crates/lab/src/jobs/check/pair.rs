@@ -1,4 +1,4 @@
-//! The stage of rows for two: this kernel's client and server, a relay with a middlebox between them.
+//! The stage of rows of a pair: this kernel's client and server, with a relay and a middlebox between them.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,24 +16,24 @@ use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
 use crate::tun::Tun;
 use crate::{LabError, namespace, scheduling};
 
-/// Round trip between the two, ms.
+/// Round-trip time between the two, ms.
 pub(super) const RTT_MS: f64 = 100.0;
 
 const PENDING: u32 = 64;
-/// A SYN goes again after 1 s (RFC 6298, section 2.1).
+/// Timeout of an answer: a SYN is sent again after 1 s (RFC 6298, section 2.1).
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Both kernels, the client's with a cookie.
+/// Both kernels; the client's has a cookie.
 pub(super) struct PairStage {
     server: SocketAddr,
     relay: Relay,
     pub(super) app: App,
-    /// Connections stay open: their ends would only be noise.
+    /// Connections stay open, because closing them would add packets to the capture.
     kept: Vec<TcpStream>,
 }
 
 impl PairStage {
-    /// Sets up both network namespaces and lets the client have a cookie before the middlebox is there.
+    /// Sets up both network namespaces. The client gets a cookie before the middlebox is active.
     pub(super) fn build(
         ip: IpVersion,
         middlebox: Option<MiddleboxKind>,
@@ -59,31 +59,31 @@ impl PairStage {
             app,
             kept: Vec::new(),
         };
-        // The relay has inherited its priority; the client must not compete.
+        // The relay has inherited the priority. The client must not compete with it.
         scheduling::step_back();
         stage.exchange()?;
         stage.relay.shape();
         Ok(stage)
     }
 
-    /// Sends a request with Fast Open; how long until the answer came, ms, `None` if none did.
+    /// Sends a request with Fast Open. Returns the time to the answer, ms; `None` if no answer came.
     pub(super) fn exchange(&mut self) -> Result<Option<f64>, LabError> {
         let begun = Instant::now();
         let (socket, accepted) = send_in_syn(self.server, REQUEST)?;
         let stream = TcpStream::from(socket);
-        // What the kernel says of a connection that failed is that no answer came.
+        // An error of the connection also means that no answer came.
         let is_answered = converse(&stream, &REQUEST[accepted..], begun + ANSWER_TIMEOUT).unwrap_or(false);
         self.kept.push(stream);
         Ok(is_answered.then(|| begun.elapsed().as_secs_f64() * 1e3))
     }
 
-    /// Ends the relay and takes what it saw.
+    /// Ends the relay and returns its report.
     pub(super) fn finish(self) -> Result<RelayReport, LabError> {
         self.relay.finish()
     }
 }
 
-/// Sends what is left of a request once the connection is there; whether an answer came in time.
+/// Sends the rest of a request once the connection is established. Returns whether an answer came in time.
 pub(super) fn converse(mut stream: &TcpStream, mut left: &[u8], deadline: Instant) -> io::Result<bool> {
     loop {
         let time_left = deadline.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! A server program of the user's, in this network namespace.
+//! A server program of the user, in this network namespace.
 
 use std::fs;
 use std::io;
@@ -17,16 +17,16 @@ use crate::watch::{Watch, Watching};
 /// How long a server may take until it listens.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// `TCP_LISTEN` as `/proc/net/tcp` has it.
+/// `TCP_LISTEN` in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
 
-/// How to start it, and where it will listen.
+/// How to start the server, and where it listens.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedServer {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Where it listens.
+    /// Its port.
     pub port: u16,
 }
 
@@ -38,7 +38,7 @@ impl NamedServer {
         Ok(running)
     }
 
-    /// The same with a watch on it.
+    /// The same, with a watch on its system calls.
     pub(in crate::jobs) fn start_watched(&self, ip: IpVersion) -> Result<(Running, Watching), LabError> {
         let watch = Watch::new()?;
         let mut running = self.spawn(Some(&watch))?;
@@ -65,7 +65,7 @@ impl NamedServer {
         let deadline = Instant::now() + LISTEN_TIMEOUT;
         while !listens(port, ip)? {
             let ended = running.try_wait()?;
-            // One that went into the background leaves others behind.
+            // A program that went into the background has left other processes.
             let is_over = ended.is_some_and(|status| !status.success() || is_alone());
             let what = match ended {
                 Some(status) if is_over => {
@@ -90,7 +90,7 @@ impl NamedServer {
     }
 }
 
-/// What a server has printed, to be put behind a message.
+/// What a server has printed, to append to a message.
 pub(super) fn quoted(running: &Running) -> String {
     let output = running.output();
     if output.is_empty() {
@@ -100,12 +100,12 @@ pub(super) fn quoted(running: &Running) -> String {
     }
 }
 
-/// An ordinary user's server may listen where it likes in here.
+/// Lets an ordinary user's server listen on ports below 1024 in the lab.
 fn allow_low_ports() -> Result<(), LabError> {
     crate::net::set_sysctl("ip_unprivileged_port_start", "0")
 }
 
-/// Whether a server listens on `port` in this network namespace. A socket of IPv6 may take clients of IPv4 too.
+/// Whether a server listens on `port` in this network namespace. An IPv6 socket may accept IPv4 clients too.
 fn listens(port: u16, ip: IpVersion) -> Result<bool, LabError> {
     let suffix = format!(":{port:04X}");
     let tables = match ip {
@@ -116,7 +116,7 @@ fn listens(port: u16, ip: IpVersion) -> Result<bool, LabError> {
         let path = format!("/proc/thread-self/net/{table}");
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
-            // A kernel without IPv6.
+            // The kernel has no IPv6.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(LabError::system(format!("reading {path}"), error)),
         };

@@ -1,9 +1,9 @@
-//! Rows that need no raw packets, with a server on another machine: this machine's ordinary client asks, outside of a
-//! lab, and `TCP_INFO` says what became of the data in its SYN.
+//! Rows that need no raw packets, with a server on another machine. This machine's ordinary client connects,
+//! outside of a lab, and `TCP_INFO` reports whether the server accepted the data in its SYN.
 //!
-//! What the kernel decides it decides here too: which cookie it sends, and when its ACK goes. So no row sends a wrong
-//! cookie, leaves a SYN-ACK without answer or sends a SYN twice. There is no capture: that would need privileges.
-//! Other programs share the kernel's cache of cookies and its counters; `TCP_INFO` is the connection's own.
+//! The kernel decides which cookie it sends, and when it sends its ACK. So no row sends a wrong cookie, leaves a
+//! SYN-ACK unanswered or sends a SYN twice. There is no capture, which would need privileges. Other programs share
+//! the kernel's cookie cache and its counters; `TCP_INFO` belongs to the connection alone.
 
 use std::fs;
 use std::io;
@@ -27,15 +27,15 @@ use crate::{LabError, clock, net};
 
 /// How long a connection and its answer may take together.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections of `R14-together`, of each kind, and of `R18-keys`.
+/// Number of connections of each kind in `R14-together`, and of connections in `R18-keys`.
 const TIMES: usize = 3;
 const SERVERS_TRIED: usize = 8;
-/// Below this a round trip is too short to be told from the time that programs take, ms.
+/// A round trip below this cannot be told from the time that programs take, ms.
 const SHORTEST_MS: f64 = 5.0;
 
 type Trial = fn(&Remote) -> Result<Finding, Stop>;
 
-/// The rows that can be done, and how.
+/// The rows that work remotely, with their functions.
 const TRIALS: &[(&str, Trial)] = &[
     ("R1-grant", grant),
     ("R14-together", together),
@@ -44,29 +44,29 @@ const TRIALS: &[(&str, Trial)] = &[
     ("zero-payload-server", zero_payload),
 ];
 
-/// One row to be done with a server on another machine.
+/// A job for one row with a server on another machine.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemoteJob {
-    /// Which one; none to try whether it can be done at all.
+    /// The row; empty to try whether any row works.
     #[serde(default)]
     row: String,
-    /// Where the server is.
+    /// The server's address.
     address: SocketAddr,
-    /// Its name, for HTTP.
+    /// The server's name, for HTTP.
     host: String,
 }
 
-/// What an ordinary client saw.
+/// The times of an ordinary connection.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Ordinary {
-    /// How long the handshake took, ms.
+    /// Time of the handshake, ms.
     pub connect_ms: f64,
-    /// How long until the first byte of the answer, ms.
+    /// Time to the first byte of the answer, ms.
     pub answer_ms: f64,
 }
 
-/// Whether `row` can be done with a server on another machine.
+/// Whether `row` works with a server on another machine.
 pub(super) fn does(row: &Row) -> bool {
     trial(row.id).is_some()
 }
@@ -77,7 +77,7 @@ fn trial(id: &str) -> Option<Trial> {
 }
 
 impl RemoteJob {
-    /// Reads a job.
+    /// Reads the job.
     ///
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
@@ -85,7 +85,7 @@ impl RemoteJob {
         serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))
     }
 
-    /// Has the server answer an ordinary client. Call outside of a lab.
+    /// Makes the server answer an ordinary client. Call it outside of a lab.
     ///
     /// # Errors
     /// [`LabError`] when it cannot be reached or does not answer, or this machine's client does no Fast Open.
@@ -99,7 +99,7 @@ impl RemoteJob {
         self.remote().ordinary()
     }
 
-    /// Does the row. Call outside of a lab.
+    /// Runs the row. Call it outside of a lab.
     ///
     /// # Errors
     /// [`LabError`] when the server cannot be reached or does not answer.
@@ -135,7 +135,7 @@ struct Remote {
     request: Vec<u8>,
 }
 
-/// What became of a connection that was to have data in its SYN.
+/// The result of a connection that tried to send data in its SYN.
 #[derive(Debug, Clone, Copy)]
 struct Outcome {
     info: TcpInfo,
@@ -148,7 +148,7 @@ const NOT_ACKNOWLEDGED: u8 = 2;
 const SENT_AGAIN: u8 = 3;
 
 impl Outcome {
-    /// The kernel had no cookie, and asked for one.
+    /// Whether the kernel had no cookie, and asked for one.
     fn asked(self) -> bool {
         !self.info.syn_data && self.info.client_fail == NO_COOKIE
     }
@@ -190,12 +190,12 @@ impl Remote {
         })
     }
 
-    /// The request with Fast Open.
+    /// Sends the request with Fast Open.
     fn fast(&self) -> Result<Outcome, LabError> {
         self.fast_with(&tcp_socket(self.address.ip())?, &self.request)
     }
 
-    /// The request with Fast Open, of which the SYN gets `first` at most.
+    /// Sends the request with Fast Open, of which the SYN carries at most `first`.
     fn fast_with(&self, socket: &OwnedFd, first: &[u8]) -> Result<Outcome, LabError> {
         let begun = Instant::now();
         let accepted = begin_in_syn(socket, self.address, first)?;
@@ -207,7 +207,7 @@ impl Remote {
         Ok(Outcome { info, answer_ms })
     }
 
-    /// Sends what is left of the request and waits for the first of the answer.
+    /// Sends the rest of the request, and waits for the first byte of the answer.
     fn finish(&self, stream: &TcpStream, sent: usize, begun: Instant) -> Result<(), LabError> {
         match converse(stream, &self.request[sent..], begun + TIMEOUT) {
             Ok(true) => Ok(()),
@@ -221,8 +221,8 @@ impl Remote {
         }
     }
 
-    /// Two connections, the first to ask for a cookie where the kernel has none: whether it has one afterwards, and
-    /// whether it asked.
+    /// Makes two connections; the first asks for a cookie if the kernel has none. Returns whether the kernel has
+    /// one afterwards, and whether it asked.
     fn has_cookie(&self) -> Result<(bool, bool), LabError> {
         let first = self.fast()?;
         if !first.info.syn_data && first.info.client_fail == 0 {
@@ -236,7 +236,7 @@ impl Remote {
         Ok((!self.fast()?.asked(), true))
     }
 
-    /// Fails where there is no cookie.
+    /// Fails if the kernel has no cookie.
     fn warm(&self) -> Result<(), Stop> {
         match self.has_cookie()? {
             (true, _) => Ok(()),
@@ -322,7 +322,7 @@ fn no_option(remote: &Remote) -> Result<Finding, Stop> {
     let socket = tcp_socket(remote.address.ip())?;
     net::set_tcp_option(&socket, libc::TCP_FASTOPEN_NO_COOKIE, &1_u32)
         .map_err(|error: io::Error| LabError::system("setting TCP_FASTOPEN_NO_COOKIE", error))?;
-    // The server has answered before: what fails now fails for this SYN.
+    // The server has answered before, so a failure now is due to this SYN.
     Ok(match remote.fast_with(&socket, &remote.request) {
         Ok(outcome) => Finding::judged(
             !outcome.info.syn_data,

@@ -1,4 +1,5 @@
-//! The stage of server rows: a server on this kernel, our own or the user's; a script is all its clients.
+//! The stage of server rows: a server on this kernel, built-in or the user's, and a script in place of all its
+//! clients.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,26 +16,26 @@ use crate::packet;
 use crate::program::Running;
 use firstflight_path::IpVersion;
 
-/// The client that most rows are, and one at another address, as numbers in the client's network.
+/// The client of most rows, and one with another address, as numbers in the client's network.
 pub(super) const CLIENT: u16 = 8;
 pub(super) const OTHER_CLIENT: u16 = 76;
 /// A request.
 pub(super) const REQUEST: &[u8] = b"GET / HTTP/1.0\r\nHost: www.example.org\r\n\r\n";
 
-/// How a row wants its server. What is of our own server only says so: a user's program is as it is.
+/// The server that a row needs. Some settings only concern the built-in server: a user's program cannot be changed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
-    /// `net.ipv4.tcp_fastopen` of the namespace; the kernel's default without.
+    /// `net.ipv4.tcp_fastopen` of the namespace; `None` for the kernel's default.
     pub(super) sysctl: Option<&'static str>,
-    /// Pending Fast Open requests that our own server allows; it does not ask for Fast Open without.
+    /// Pending Fast Open requests that the built-in server allows; `None` for no Fast Open.
     pub(super) pending: Option<u32>,
-    /// Whether our own server accepts from the start.
+    /// Whether the built-in server accepts connections from the start.
     pub(super) accepts: bool,
-    /// Whether the row needs our own server.
+    /// Whether the row needs the built-in server.
     pub(super) own: bool,
 }
 
-/// Fast Open is on, everybody is served.
+/// Fast Open is on, and all connections are accepted.
 pub(super) const OPEN: Settings = Settings {
     sysctl: Some("3"),
     pending: Some(64),
@@ -42,12 +43,12 @@ pub(super) const OPEN: Settings = Settings {
     own: false,
 };
 
-/// A server with its one wire.
+/// A server, and its wire.
 pub(super) struct ServerStage {
     pub(super) wire: Wire,
-    /// Where the server is.
+    /// The server's address.
     pub(super) server: SocketAddr,
-    /// Our own server; `None` if it is the user's.
+    /// The built-in server; `None` if it is the user's.
     pub(super) app: Option<App>,
     /// Ends with the stage.
     running: Option<Running>,
@@ -81,19 +82,19 @@ impl ServerStage {
         })
     }
 
-    /// Our own server.
+    /// The built-in server.
     pub(super) fn own(&mut self) -> Result<&mut App, Stop> {
         let missing =
             || Stop::NotApplicable("It takes a hand in the server, which only ours offers.".to_owned());
         self.app.as_mut().ok_or_else(missing)
     }
 
-    /// A SYN from the client, from a port of its own.
+    /// A SYN from the client, from a new port.
     pub(super) fn syn(&mut self, options: &[u8], data: &[u8]) -> Result<Packet, LabError> {
         self.syn_from(CLIENT, options, data)
     }
 
-    /// A SYN from the client of any number.
+    /// A SYN from the client with this number.
     pub(super) fn syn_from(&mut self, client: u16, options: &[u8], data: &[u8]) -> Result<Packet, LabError> {
         self.next_port += 1;
         let address = Block::of(self.wire.ip()).neighbour(client);
@@ -110,7 +111,7 @@ impl ServerStage {
         Ok(syn)
     }
 
-    /// The segment size that clients of the script announce: what a packet of 1,500 bytes has room for.
+    /// The segment size that the script's clients announce: what fits into a packet of 1,500 bytes.
     pub(super) fn segment_bytes(&self) -> u16 {
         1_480 - self.wire.ip().header_bytes() as u16
     }
@@ -123,20 +124,20 @@ impl ServerStage {
         })
     }
 
-    /// A SYN and its answer.
+    /// Sends a SYN. Returns it with its answer.
     pub(super) fn open(&mut self, options: &[u8], data: &[u8]) -> Result<(Packet, Packet), LabError> {
         let syn = self.syn(options, data)?;
         let syn_ack = self.syn_ack(&syn)?;
         Ok((syn, syn_ack))
     }
 
-    /// The next segment to a client.
+    /// The next segment to this SYN's client.
     pub(super) fn next_to(&mut self, syn: &Packet, timeout: Duration) -> Option<Packet> {
         let client = syn.source;
         self.wire.wait(timeout, |packet| packet.destination == client)
     }
 
-    /// The next data to a client.
+    /// The next data to this SYN's client.
     pub(super) fn data_to(&mut self, syn: &Packet, timeout: Duration) -> Option<Packet> {
         let client = syn.source;
         self.wire.wait(timeout, |packet| {
@@ -144,9 +145,9 @@ impl ServerStage {
         })
     }
 
-    /// The client's acknowledgment of everything up to a segment of the server's, with data if there is some.
+    /// The client's acknowledgment of everything up to `seen`, with `data`.
     pub(super) fn ack(&mut self, syn: &Packet, seen: &Packet, data: &[u8]) -> Result<Packet, LabError> {
-        // What the server did not take of the SYN's data goes again from where it stopped.
+        // Data continues where the server's acknowledgment stopped, so SYN data that it refused is sent again.
         let next = seen.acknowledgment;
         let mut ack = seen.reply(next, seen.end());
         ack.source = syn.source;
@@ -155,14 +156,14 @@ impl ServerStage {
         Ok(ack)
     }
 
-    /// The client gives up.
+    /// The client resets the connection.
     pub(super) fn reset(&mut self, seen: &Packet) -> Result<(), LabError> {
         let mut reset = seen.reply(seen.acknowledgment, seen.end());
         reset.flags.rst = true;
         self.wire.send(&reset)
     }
 
-    /// What the server answers to a request for a cookie, `None` without one; the connection is given up.
+    /// The server's answer to a cookie request: the cookie, or `None`. Then the connection is reset.
     pub(super) fn ask_for_cookie(&mut self, client: u16) -> Result<Option<Vec<u8>>, LabError> {
         let syn = self.syn_from(client, &packet::fast_open(&[]), &[])?;
         let syn_ack = self.syn_ack(&syn)?;
@@ -170,18 +171,18 @@ impl ServerStage {
         Ok(syn_ack.cookie().map(<[u8]>::to_vec))
     }
 
-    /// A cookie of the server's for the client; without one the row is not applicable.
+    /// A cookie of the server for the client. Without one the row does not apply.
     pub(super) fn cookie(&mut self) -> Result<Vec<u8>, Stop> {
         let given = self.ask_for_cookie(CLIENT)?;
         given.ok_or_else(|| Stop::NotApplicable("The server gives no cookie: Fast Open is off.".to_owned()))
     }
 
-    /// The option with a cookie of the server's.
+    /// The Fast Open option with a cookie of the server.
     pub(super) fn ticket(&mut self) -> Result<Vec<u8>, Stop> {
         self.cookie().map(|cookie| packet::fast_open(&cookie))
     }
 
-    /// What the user's server has said so far, to be put behind a message.
+    /// What the user's server has printed so far, to append to a message.
     pub(super) fn said(&self) -> String {
         self.running.as_ref().map(quoted).unwrap_or_default()
     }

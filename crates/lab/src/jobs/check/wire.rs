@@ -1,4 +1,4 @@
-//! The wire of a check: the kernel at one end, the script at the other. Every packet is kept.
+//! The wire of a check: the kernel at one end, the script at the other. It keeps every packet.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -20,34 +20,34 @@ use firstflight_path::IpVersion;
 
 /// How long a kernel may take for what it does at once.
 pub(super) const SOON: Duration = Duration::from_secs(5);
-/// How long nothing must have come before we say that nothing comes.
+/// After this time without a packet a row assumes that none comes.
 pub(super) const SILENCE: Duration = Duration::from_millis(250);
 
-/// A device of the kernel's, whose other end the script holds.
+/// A TUN device of the kernel, whose other end the script holds.
 #[derive(Debug)]
 pub(super) struct Wire {
     ip: IpVersion,
     tun: Tun,
-    /// What was read last.
+    /// The packet that was read last.
     frame: Frame,
     capture: Capture,
     sent: Vec<Packet>,
     started: u64,
 }
 
-/// A packet that crossed, for readers.
+/// A packet on the wire, for people to read.
 #[derive(Debug, Clone, Serialize)]
 pub struct Line {
-    /// When, ms since the check began.
+    /// Time since the check began, ms.
     pub at_ms: f64,
     /// `client` or `server`.
     pub from: &'static str,
-    /// What it was. Numbers count from each side's first.
+    /// The packet as text. Sequence numbers count from each side's first.
     pub text: String,
 }
 
 impl Wire {
-    /// Opens the device in this network namespace, where the kernel is the `kernel` side.
+    /// Opens the device in this network namespace. The kernel is the `kernel` side.
     pub(super) fn open(kernel: Side, ip: IpVersion) -> Result<Self, LabError> {
         Ok(Self {
             ip,
@@ -59,7 +59,7 @@ impl Wire {
         })
     }
 
-    /// The version of IP that crosses it.
+    /// The IP version on the wire.
     pub(super) const fn ip(&self) -> IpVersion {
         self.ip
     }
@@ -69,14 +69,14 @@ impl Wire {
         self.sent.iter()
     }
 
-    /// Gives the kernel a segment.
+    /// Sends the kernel a segment.
     pub(super) fn send(&mut self, packet: &Packet) -> Result<(), LabError> {
         let bytes = packet.bytes();
         let bytes = bytes.ok_or_else(|| LabError::bug("the segment's options do not fit"))?;
         self.send_raw(&bytes)
     }
 
-    /// Gives the kernel an IP packet.
+    /// Sends the kernel an IP packet.
     pub(super) fn send_raw(&mut self, bytes: &[u8]) -> Result<(), LabError> {
         self.capture.keep(clock::now(), bytes);
         self.tun
@@ -84,7 +84,7 @@ impl Wire {
             .map_err(|error| LabError::system("writing to the TUN device", error))
     }
 
-    /// The next segment of the kernel's that fits, others passed over; `None` when none comes in time.
+    /// The kernel's next segment that `fits`, skipping others; `None` if none comes in time.
     pub(super) fn wait(&mut self, timeout: Duration, fits: impl Fn(&Packet) -> bool) -> Option<Packet> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -97,14 +97,14 @@ impl Wire {
             if left.is_zero() {
                 return None;
             }
-            // Rounded up: a wait of no time at all would go round and round.
+            // Rounded up, because a timeout of 0 would spin.
             let rounded = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
-            // An interrupted wait only means looking again.
+            // After an interrupted wait the loop looks again.
             let _ = poll(&mut [PollFd::new(self.tun.as_fd(), PollFlags::POLLIN)], rounded);
         }
     }
 
-    /// The same; an error says what did not come.
+    /// The same; the error names the missing packet.
     pub(super) fn expect(
         &mut self,
         what: &str,
@@ -114,7 +114,7 @@ impl Wire {
         self.wait(timeout, fits).ok_or_else(|| missing(what, timeout))
     }
 
-    /// Everything that comes until nothing has come for `silence`.
+    /// All packets until none has come for `silence`.
     pub(super) fn drain(&mut self, silence: Duration) -> Vec<Packet> {
         let mut packets = Vec::new();
         while let Some(packet) = self.wait(silence, |_| true) {
@@ -123,20 +123,20 @@ impl Wire {
         packets
     }
 
-    /// Writes everything to a file.
+    /// Writes all packets to a file.
     pub(super) fn write(&self, file: &Path) -> Result<(), LabError> {
         self.capture.write(file)
     }
 
-    /// Everything, for readers.
+    /// All packets, for people to read.
     pub(super) fn lines(&self) -> Vec<Line> {
         lines(self.capture.packets(), self.started)
     }
 
-    /// Keeps what was read last; `None` for what is not TCP.
+    /// Keeps the packet that was read last; `None` if it is not TCP.
     fn keep(&mut self) -> Option<Packet> {
         let bytes = self.frame.packet();
-        // A kernel with IPv6 introduces itself to neighbours and routers.
+        // A kernel with IPv6 sends messages to neighbours and routers.
         if !is_tcp_or_icmp_error(bytes) {
             return None;
         }
@@ -147,7 +147,7 @@ impl Wire {
     }
 }
 
-/// Brings this network namespace's loopback and device up, where the kernel is the `kernel` side.
+/// Brings up loopback and device of this network namespace. The kernel is the `kernel` side.
 pub(super) fn open_network(kernel: Side, ip: IpVersion) -> Result<Tun, LabError> {
     if ip == IpVersion::V6 {
         use_ipv6(kernel)?;
@@ -156,7 +156,7 @@ pub(super) fn open_network(kernel: Side, ip: IpVersion) -> Result<Tun, LabError>
     Tun::open(kernel, ip, Offload::None, &Transport::default())
 }
 
-/// What to say of a packet that did not come.
+/// The error for a packet that did not come.
 pub(super) fn missing(what: &str, timeout: Duration) -> LabError {
     LabError::Missing {
         what: what.to_owned(),
@@ -166,7 +166,7 @@ pub(super) fn missing(what: &str, timeout: Duration) -> LabError {
 
 type Flow = (SocketAddr, SocketAddr);
 
-/// Packets for readers; times count from `started`, ns.
+/// Packets for people to read. Times count from `started`, ns.
 pub(super) fn lines<'a>(packets: impl Iterator<Item = (u64, &'a [u8])>, started: u64) -> Vec<Line> {
     let mut first = HashMap::new();
     packets

@@ -1,6 +1,6 @@
-//! `exec`: any program inside a lab, with the lab's path, pages and services around it.
+//! `exec`: runs any program inside a lab, with the lab's path, pages and services.
 //!
-//! What is asked and what is answered are one JSON document each.
+//! Job and record are one JSON document each.
 
 mod terminal;
 
@@ -24,14 +24,14 @@ use crate::{LabError, clock};
 
 pub use terminal::Terminal;
 
-/// What is to be run, and what around it.
+/// A job for `exec`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecJob {
-    /// What both clocks agree on. The program decides how it loads and when it gives up.
+    /// The settings of the load. The program itself decides how it loads and when it gives up.
     #[serde(flatten)]
     pub load: Load,
-    /// The lab.
+    /// The lab's settings.
     #[serde(flatten)]
     pub lab: LabConfig,
     /// The pages that the servers serve.
@@ -40,7 +40,7 @@ pub struct ExecJob {
     pub program: Program,
 }
 
-/// A page with the files of its bodies.
+/// A page, with the files of its bodies.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServedPage {
@@ -54,32 +54,32 @@ pub struct ServedPage {
     pub headers: Headers,
 }
 
-/// What came of it. Times are ms since the program was started.
+/// The result. Times are ms since the program was started.
 #[derive(Debug, Clone, Serialize)]
 pub struct ExecRecord {
-    /// What the caller is to end with: the program's exit code, 128 + n when signal n killed it, 127 when there
-    /// is no such program, 126 when it cannot be run; as shells count it.
+    /// The exit code for the caller: the program's own, 128 + n if signal n killed it, 127 if there is no such
+    /// program, 126 if it cannot be run; as in shells.
     pub exit_code: i32,
     /// Why the program could not be started.
     pub error: Option<String>,
     /// How long it ran.
     pub elapsed_ms: f64,
-    /// Building the lab.
+    /// How long it took to build the lab.
     pub setup_ms: f64,
     /// Requests answered as recorded.
     pub requests: usize,
-    /// How requests found their answers.
+    /// How many requests found a recorded response, and how.
     #[serde(flatten)]
     pub matching: Matching,
     /// What crossed the wire.
     #[serde(flatten)]
     pub traffic: Traffic,
-    /// How the relay did.
+    /// The relay's summary.
     pub relay: RelaySummary,
 }
 
 impl ExecJob {
-    /// Reads a job.
+    /// Reads the job.
     ///
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
@@ -90,8 +90,8 @@ impl ExecJob {
         Ok(job)
     }
 
-    /// Builds the lab, primes it, runs the program, and hears the witnesses. `sockets` are the host's, see
-    /// [`crate::namespace::host_sockets`].
+    /// Builds the lab, primes it, runs the program, and collects what the witnesses saw. `sockets` are the host's,
+    /// see [`crate::namespace::host_sockets`].
     ///
     /// # Errors
     /// [`LabError`] when the lab cannot be built; a program that fails is a record that says so.
@@ -151,8 +151,8 @@ impl ExecJob {
         }
     }
 
-    /// A program may connect and say nothing, or speak to no page: nothing is promised of every SYN. Where it speaks TLS,
-    /// and the mode is a way to, it is held to that.
+    /// A program may connect and send nothing, or load no page. So with Fast Open the witnesses must only agree;
+    /// without it no SYN may use it. TLS and QUIC are promised if the mode chooses them.
     fn promise(&self) -> Promise {
         let of_load = self.load.promise();
         let is_secure = self.load.mode.is_secure();
@@ -168,7 +168,7 @@ impl ExecJob {
     }
 }
 
-/// What became of the program.
+/// The result of the program.
 struct Ran {
     exit_code: i32,
     error: Option<String>,
@@ -176,7 +176,7 @@ struct Ran {
 }
 
 impl ServedPage {
-    /// Makes a job's pages what is to be loaded under `scheme`.
+    /// Prepares a job's pages for loads under `scheme`.
     ///
     /// # Errors
     /// [`LabError`] naming what is wrong with a page.
@@ -188,7 +188,7 @@ impl ServedPage {
         Ok(())
     }
 
-    /// It, as the servers take it.
+    /// The page, as the servers take it.
     pub(super) fn served(&self) -> Served<'_> {
         Served {
             page: &self.page,

@@ -1,8 +1,8 @@
-//! A page loaded by a program other than the built-in client: what it is, and the record of its load.
+//! A page loaded by a program other than the built-in client, and the record of its load.
 //!
-//! It cannot be asked for its times. Its requests are the servers', timed by when their bytes crossed the wire
-//! at the client's end; its page load time runs from the first SYN to the last byte of data, unless the program
-//! measures itself and leaves a result.
+//! The program need not report times. So the record takes its requests from the servers, and their times from the
+//! packets at the client's end. The page load time runs from the first SYN to the last byte of data, unless the
+//! program measures itself and leaves a result.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -33,22 +33,22 @@ use crate::traffic::{Line, Traffic, lines};
 pub struct Command {
     /// Name or path of the program, then its arguments.
     argv: Vec<String>,
-    /// What its environment has beyond the lab's own.
+    /// Variables to add to the lab's own environment.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// What it reads from standard input.
+    /// The text of its standard input.
     #[serde(default)]
     input: String,
     /// Exit codes that mean success.
     #[serde(default = "zero")]
     accepts: Vec<i32>,
-    /// Where it leaves its own result, a JSON object.
+    /// The file in which it leaves its own result, a JSON object.
     #[serde(default)]
     result: Option<PathBuf>,
-    /// Files and folders of the host that it reads beyond the system's own.
+    /// Files and folders of the host that it may read besides the system's.
     #[serde(default)]
     reads: Vec<PathBuf>,
-    /// Files that it leaves in the lab's shared memory, and where each is to be kept.
+    /// Files that it leaves in the lab's shared memory, and where to copy each.
     #[serde(default)]
     keeps: BTreeMap<PathBuf, PathBuf>,
 }
@@ -57,23 +57,23 @@ fn zero() -> Vec<i32> {
     vec![0]
 }
 
-/// What became of the program.
+/// The result of the program.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Its exit code; 128 + n when signal n killed it.
     pub exit_code: i32,
-    /// What it said, standard output and error together: the beginning and the end.
+    /// Beginning and end of its standard output and error, together.
     pub said: String,
     /// How long it ran.
     pub elapsed_ms: f64,
-    /// The moment all times count from, ns of `CLOCK_MONOTONIC`.
+    /// The time from which all times count, ns of `CLOCK_MONOTONIC`.
     pub started_ns: u64,
 }
 
-/// What the program itself says of its load; the keys the lab understands.
+/// The program's own result; only the keys that the lab reads.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct OwnResult {
-    /// Navigation start, ns of `CLOCK_MONOTONIC`; all times of the record count from it.
+    /// Navigation start, ns of `CLOCK_MONOTONIC`. All times of the record count from it.
     started_ns: Option<u64>,
     plt_ms: Option<f64>,
     first_byte_ms: Option<f64>,
@@ -81,7 +81,7 @@ struct OwnResult {
     error: Option<String>,
 }
 
-/// A program that has ended, with what it left.
+/// A program that has ended, with its result.
 #[derive(Debug)]
 pub(super) struct Ran {
     ending: Ending,
@@ -100,11 +100,11 @@ enum BadResult {
     Malformed(#[from] serde_json::Error),
 }
 
-/// The longest result that is read, bytes: a page of a thousand requests needs one.
+/// The largest result that is read, bytes. A page of a thousand requests has a large one.
 const LONGEST_RESULT: u64 = 256 << 20;
 
 impl Command {
-    /// Runs the program to its end, or to the end of its time, in a lab whose services are at an address.
+    /// Runs the program until it ends, at most for `limit`, in a lab with its services at an address.
     pub(super) fn run(&self, limit: Duration, services: IpAddr) -> Result<Ran, LabError> {
         let program = Program {
             argv: self.argv.clone(),
@@ -135,7 +135,7 @@ impl Command {
     }
 }
 
-/// Opens a file that the client left: it may have left a link or a pipe in its place.
+/// Opens a file that the client left, which may be a link or a pipe instead.
 fn open_left(file: &Path) -> io::Result<File> {
     let mut opening = File::options();
     opening
@@ -154,7 +154,7 @@ fn read_result(file: &Path) -> Result<(OwnResult, serde_json::Value), BadResult>
     Ok((serde_json::from_str(&text)?, serde_json::from_str(&text)?))
 }
 
-/// Copies a file that the client left to where it is kept. One that it did not leave is not there either.
+/// Copies a file that the client left. Does nothing if it left none.
 fn keep(left: &Path, kept: &Path) -> Result<(), LabError> {
     let Ok(mut file) = open_left(left) else {
         return Ok(());
@@ -170,8 +170,8 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Reco
     let mut lines = lines(&seen.report.ledger, seen.conversations);
     let mut visits = Vec::new();
     if job.load.mode.has_sessions() {
-        // The program has made the visits itself that give it tickets: their connections are no part of the load. What it
-        // opened before the load, if it says when that began, is none either.
+        // The program makes visits itself to get tickets; their connections are no part of the load. Nor are
+        // connections before the start of the load, if the program reports that.
         let is_before = |line: &Line<'_>| ran.own.started_ns.is_some_and(|at| line.entry.seen.opened < at);
         (visits, lines) = lines
             .into_iter()
@@ -202,7 +202,7 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Reco
         let last = lines.iter().filter_map(|line| {
             let received = line.entry.received_data.progress();
             let answered = line.conversation.as_ref().map(|seen| seen.answered());
-            // Lost datagrams are not counted at the client's end.
+            // The servers count lost datagrams too, which never arrive at the client's end.
             let at = answered.and_then(|bytes| received.reached(bytes));
             at.or_else(|| received.last())
         });
@@ -234,7 +234,7 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Reco
     }
 }
 
-/// Why the load is not to be used, the first reason there is.
+/// The first reason not to use the load.
 fn complaint(
     command: &Command,
     ran: &Ran,
@@ -262,7 +262,7 @@ fn complaint(
     match document {
         _ if ran.result.is_some() => {}
         None => return Some("the client never asked for the document".to_owned()),
-        // Over QUIC the program's exit code says that it did.
+        // Over QUIC the end of the document is unknown; the program's exit code tells whether it arrived.
         Some(document) if document.end_ms.is_none() && document.error.is_some() => {
             return Some("the document did not reach the client whole".to_owned());
         }
@@ -291,7 +291,8 @@ fn requests(job: &Job, lines: &[Line<'_>], started: u64) -> Vec<Request> {
     }
     rows.sort_by_key(|(arrived, _)| *arrived);
     let mut rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
-    // What no recording answers has no index in the page: it is counted on from there.
+    // A request that was not recorded has no index in the page. Such requests are numbered after the page's
+    // resources.
     let strays = rows.iter_mut().filter(|row| row.index == usize::MAX);
     for (number, row) in strays.enumerate() {
         row.index = job.page.resources.len() + number;
@@ -299,7 +300,7 @@ fn requests(job: &Job, lines: &[Line<'_>], started: u64) -> Vec<Request> {
     rows
 }
 
-/// The connection a request went over.
+/// The connection that carried a request.
 struct Carrier<'a> {
     number: u32,
     line: &'a Line<'a>,
@@ -320,7 +321,7 @@ impl Carrier<'_> {
         };
         let wire_bytes = exchange.response.end - exchange.response.start;
         let whole = wire_bytes > exchange.body_bytes;
-        // Where a response lies in QUIC's datagrams cannot be told from outside.
+        // The place of a response in encrypted QUIC datagrams is unknown.
         let is_placed = entry.protocol == Protocol::Tcp;
         let end = self.received.reached(exchange.response.end).filter(|_| whole);
         let first_byte = self.received.reached(exchange.response.start + 1);

@@ -1,4 +1,4 @@
-//! One load: what is asked, what is answered. Both are one JSON document.
+//! One load. Job and record are one JSON document each.
 
 mod command;
 mod record;
@@ -19,14 +19,14 @@ use crate::origin::{Bodies, Headers, Served};
 pub use command::{Command, Report};
 pub use record::Record;
 
-/// What is to be loaded, and how.
+/// A job for one load.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// What both clocks agree on.
+    /// The settings of the load.
     #[serde(flatten)]
     pub load: Load,
-    /// The lab.
+    /// The lab's settings.
     #[serde(flatten)]
     pub lab: LabConfig,
     /// The page, as a profile.
@@ -37,12 +37,12 @@ pub struct Job {
     /// Recorded header fields of responses, by resource index.
     #[serde(default)]
     pub headers: Headers,
-    /// What loads the page.
+    /// The client that loads the page.
     #[serde(default)]
     pub client: Client,
 }
 
-/// What loads a page.
+/// The client that loads a page.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Client {
@@ -54,7 +54,7 @@ pub enum Client {
 }
 
 impl Job {
-    /// Reads a job.
+    /// Reads the job.
     ///
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
@@ -69,7 +69,7 @@ impl Job {
         Ok(job)
     }
 
-    /// What is promised of every connection.
+    /// What the load promises of every connection.
     fn promise(&self) -> Promise {
         let promise = self.load.promise();
         let hosts = AddressPlan::new(self.load.ip, [&self.page]);
@@ -77,9 +77,9 @@ impl Job {
         Promise {
             initial_window: Some(self.lab.transport.initial_window),
             congestion_control: Some(self.lab.transport.over_tcp().to_owned()),
-            // Another program may offer that key share if asked to, but cannot in every version.
+            // Another program may offer that key share on request, but not all versions can.
             post_quantum: promise.post_quantum.filter(|asked| !asked || is_loader),
-            // It speaks TLS as it does, unless the mode is a way to speak it.
+            // A foreign program chooses its own TLS, unless the mode chooses it.
             tls: promise.tls.filter(|_| is_loader || self.load.mode.is_secure()),
             quic: promise.quic.filter(|is_quic| is_loader || *is_quic),
             tls12_hosts: self
@@ -89,7 +89,7 @@ impl Job {
         }
     }
 
-    /// Builds the lab, primes it, loads the page once, and hears the witnesses.
+    /// Builds the lab, primes it, loads the page once, and collects what the witnesses saw.
     ///
     /// # Errors
     /// [`LabError`] when the lab cannot be built; a load that fails is a record that says so.

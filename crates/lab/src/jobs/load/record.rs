@@ -1,4 +1,4 @@
-//! The record of a load, as `docs/results.md` describes its columns.
+//! The record of a load. `docs/results.md` describes its columns.
 
 use std::collections::HashMap;
 use std::iter;
@@ -17,33 +17,33 @@ use crate::relay::{RelayReport, RelaySummary};
 use crate::traffic::Traffic;
 use crate::witness::{Counters, Statement, examine};
 
-/// One load.
+/// The record of one load.
 #[derive(Debug, Clone, Serialize)]
 pub struct Record {
     /// Page load time; `None` when the load event never came.
     pub plt_ms: Option<f64>,
-    /// First byte of the document's response.
+    /// When the first byte of the document's response arrived.
     pub first_byte_ms: Option<f64>,
     /// `ok` or `failed`.
     pub status: &'static str,
     /// Why it failed.
     pub error: Option<String>,
-    /// Building the lab.
+    /// How long it took to build the lab.
     pub setup_ms: f64,
     /// Every resource of the page.
     pub requests: Vec<Request>,
-    /// How requests found their answers.
+    /// How many requests found a recorded response, and how.
     #[serde(flatten)]
     pub matching: Matching,
     /// What crossed the wire, with its proof.
     #[serde(flatten)]
     pub traffic: Traffic,
-    /// How the relay did.
+    /// The relay's summary.
     pub relay: RelaySummary,
-    /// What became of a foreign client.
+    /// The exit code, output and times of a foreign client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<Report>,
-    /// What it says itself.
+    /// The foreign client's own result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<serde_json::Value>,
 }
@@ -102,9 +102,9 @@ fn request(job: &Job, loaded: &Loaded, noted: &RequestRecord) -> Request {
     )
 }
 
-/// What the relay, each connection's socket and its server say.
+/// What the relay, each connection's socket and its server report.
 fn statements(loaded: &Loaded, report: &RelayReport, conversations: &[Arc<Conversation>]) -> Vec<Statement> {
-    // Of those with the same ends the last one is the load's: priming came before.
+    // Of connections with the same addresses and ports the last belongs to the load: priming came before.
     let accepted: HashMap<_, _> = conversations
         .iter()
         .map(|one| ((one.protocol(), one.key), one))
@@ -117,7 +117,7 @@ fn statements(loaded: &Loaded, report: &RelayReport, conversations: &[Arc<Conver
             .and_then(|key| report.ledger.get(facts.protocol, key))
             .cloned();
         let tcp_info = facts.info.map(|info| info.syn_data);
-        // A connection with a deferred SYN that never got a request was never on the wire.
+        // A connection whose deferred SYN never got a request was never on the wire.
         let silent = ledger.is_none() && connection.requests == 0;
         (!silent).then_some(Statement {
             connection: connection.conn.0,

@@ -1,8 +1,8 @@
-//! `prove`: what rides in the first flights of a program's own connections, and how it asked.
+//! `prove`: what a program's own connections carry in their first flights, and how it asked for that.
 //!
-//! The program runs twice in one lab, so that the second visit has the cookies and tickets of the first. What crossed the
-//! wire comes from the relay, what became of TLS from the servers, and how the program asked from a [watch](crate::watch) on
-//! its system calls. Nothing is preloaded. This job gives facts; the reasons are told from them by `analysis/first_flight.py`.
+//! The program runs twice in one lab, so that the second visit has the cookies and tickets of the first. The relay
+//! reports what crossed the wire, the servers report TLS, and a [watch](crate::watch) on its system calls how the
+//! program asked. Nothing is preloaded. This job only gives facts; `analysis/first_flight.py` derives the reasons.
 
 mod server;
 
@@ -30,33 +30,33 @@ use crate::{LabError, clock, net};
 
 pub use server::{ServerJob, ServerRecord};
 
-/// What is to be run, and what around it.
+/// A job for `prove`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProveJob {
-    /// What both clocks agree on.
+    /// The settings of the load.
     #[serde(flatten)]
     pub load: Load,
-    /// The lab.
+    /// The lab's settings.
     #[serde(flatten)]
     pub lab: LabConfig,
-    /// What the servers serve.
+    /// The pages that the servers answer for.
     pub pages: Vec<ServedPage>,
-    /// The host of those pages that answers DNS too.
+    /// The host of those pages that also answers DNS.
     pub dns_host: String,
     /// The program.
     pub program: Program,
-    /// `net.ipv4.tcp_fastopen` where it runs.
+    /// `net.ipv4.tcp_fastopen` in the program's namespace.
     pub sysctl: u32,
     /// Whether the servers forget their keys between the visits.
     pub forgets_keys: bool,
-    /// When a visit is ended, ms.
+    /// Time limit of a visit, ms.
     pub limit_ms: u64,
-    /// How long what the program left running may take to end by itself, ms.
+    /// How long processes that the program left running may take to end by themselves, ms.
     pub grace_ms: u64,
 }
 
-/// What came of it. Times are ms since the first visit began.
+/// The result. Times are ms since the first visit began.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProveRecord {
     /// Both visits.
@@ -65,75 +65,75 @@ pub struct ProveRecord {
     pub flights: Vec<Flight>,
     /// Whether the ledger, the servers' sockets and the kernel's counters agree.
     pub proof: Proof,
-    /// How the relay did.
+    /// The relay's summary.
     pub relay: RelaySummary,
 }
 
-/// The program's one run.
+/// One run of the program.
 #[derive(Debug, Clone, Serialize)]
 pub struct Visit {
-    /// Its exit code; 127 when there is no such program, 126 when it cannot be run.
+    /// Its exit code; 127 if there is no such program, 126 if it cannot be run.
     pub exit_code: i32,
     /// Why it could not be started.
     pub error: Option<String>,
     /// How long it ran.
     pub elapsed_ms: f64,
-    /// Whether it was killed because its time was up.
+    /// Whether it was killed at its time limit.
     pub timed_out: bool,
-    /// Programs that it left running, and that were killed.
+    /// Names of the programs that it left running, which were killed.
     pub left_running: Vec<String>,
-    /// The beginning and the end of what it printed.
+    /// Beginning and end of its output.
     pub output: String,
-    /// How it asked.
+    /// Its calls that concern first flights.
     pub watched: Watched,
 }
 
 /// One connection's first flight.
 #[derive(Debug, Clone, Serialize)]
 pub struct Flight {
-    /// In which visit, from 1.
+    /// The visit, from 1.
     pub visit: usize,
-    /// Where it went.
+    /// The server's address.
     pub server: SocketAddr,
     /// The client's port.
     pub client_port: u16,
-    /// What crossed the wire, and what the server's end tells of TLS.
+    /// What crossed the wire, and what the server's end reports of TLS.
     #[serde(flatten)]
     pub connection: Connection,
     /// Whether the server's SYN-ACK, or its first datagram, reached the client.
     pub is_answered: bool,
-    /// Whether data, or a datagram, of the server's reached the client.
+    /// Whether data, or a datagram, from the server reached the client.
     pub has_heard: bool,
     /// Whether a server accepted it.
     pub is_accepted: bool,
     /// The client's `ClientHello`, over TCP.
     pub client_hello: Option<Hello>,
-    /// Types and bytes of the packets of QUIC before the server's first.
+    /// Types and bytes of the QUIC packets before the server's first.
     pub quic_packets: Vec<(PacketType, u32)>,
     /// Statuses of its responses.
     pub statuses: Vec<u16>,
-    /// Which of its visit's sockets it is; `None` where none fits.
+    /// The index of its socket in its visit; `None` if none fits.
     pub socket: Option<usize>,
 }
 
-/// What a `ClientHello` says.
+/// The contents of a `ClientHello`.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is an extension that is there or not"
 )]
 pub struct Hello {
-    /// Its bytes, without the headers of records.
+    /// Its size without record headers, bytes.
     pub bytes: u32,
-    /// It has a key share X25519MLKEM768.
+    /// Whether it has a key share for X25519MLKEM768.
     pub is_post_quantum: bool,
-    /// It offers TLS 1.3.
+    /// Whether it offers TLS 1.3.
     pub offers_tls13: bool,
-    /// It says that it can resume sessions of TLS 1.3.
+    /// Whether it can resume sessions of TLS 1.3.
     pub can_resume: bool,
-    /// It offers a session.
+    /// Whether it offers a session.
     pub offers_session: bool,
-    /// It announces early data.
+    /// Whether it announces early data.
     pub offers_early_data: bool,
 }
 
@@ -141,7 +141,7 @@ pub struct Hello {
 const VISITS: usize = 2;
 
 impl ProveJob {
-    /// Reads a job.
+    /// Reads the job.
     ///
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
@@ -152,11 +152,11 @@ impl ProveJob {
         Ok(job)
     }
 
-    /// Builds the lab, runs the program twice, and hears the witnesses. `sockets` are the host's, see
+    /// Builds the lab, runs the program twice, and collects what the witnesses saw. `sockets` are the host's, see
     /// [`crate::namespace::host_sockets`].
     ///
     /// # Errors
-    /// [`LabError`] when the lab cannot be had; a program that fails is a record that says so.
+    /// [`LabError`] when the lab cannot be set up; a program that fails is a record that says so.
     pub fn run(&self, realtime: bool, sockets: Vec<PathBuf>) -> Result<ProveRecord, LabError> {
         let pages: Vec<_> = self.pages.iter().map(ServedPage::served).collect();
         let lab = Lab::build(&self.load, &self.lab, &pages, false, realtime)?;
@@ -270,7 +270,8 @@ impl Flight {
     }
 }
 
-/// Finds each connection's socket: by its port; where that could not be asked, the sockets of a server are taken in turn.
+/// Finds each connection's socket by its port. If the port is unknown, it takes the sockets to that server in
+/// order.
 fn assign(flights: Vec<&mut Flight>, watched: &Watched) {
     let sockets = &watched.sockets;
     let mut free: Vec<usize> = (0..sockets.len()).collect();

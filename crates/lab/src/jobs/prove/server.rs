@@ -1,7 +1,7 @@
-//! `prove --server`: whether a server program takes a first flight: data in the SYN, and early data of TLS 1.3.
+//! `prove --server`: whether a server program accepts data in the SYN, and early data of TLS 1.3.
 //!
-//! A client of ours connects twice. The first connection asks for a cookie and, where the port speaks TLS, for tickets; the
-//! second uses both. Certificates are not checked: it is not their server that is in question.
+//! The lab's own client connects twice. The first connection asks for a cookie and, if the port uses TLS, for
+//! tickets; the second uses both. Certificates are not checked, because they are not examined.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -27,40 +27,40 @@ use crate::tun::{Offload, Tun};
 use crate::watch::Watched;
 use crate::{LabError, clock, namespace, scheduling, witness};
 
-/// What is asked.
+/// A job for `prove --server`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerJob {
     /// The server.
     pub server: NamedServer,
-    /// What it is asked for by name.
+    /// The server's name.
     pub host: String,
-    /// Round trip time, ms.
+    /// Round-trip time, ms.
     pub rtt_ms: f64,
-    /// What is between the two.
+    /// The middlebox between client and server.
     #[serde(default)]
     pub middlebox: Option<Middlebox>,
-    /// `net.ipv4.tcp_fastopen` where it runs.
+    /// `net.ipv4.tcp_fastopen` in the server's namespace.
     pub sysctl: u32,
-    /// Whether it speaks TLS; tried out without.
+    /// Whether the port uses TLS; `None` to try.
     #[serde(default)]
     pub speaks_tls: Option<bool>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServerRecord {
-    /// Whether the port speaks TLS.
+    /// Whether the port uses TLS.
     pub speaks_tls: bool,
     /// Every connection, in order. Those before the last had no cookie and no ticket.
     pub openings: Vec<Opening>,
     /// What the program asked the kernel for.
     pub watched: Watched,
-    /// The beginning and the end of what it printed.
+    /// Beginning and end of its output.
     pub output: String,
 }
 
-/// A connection of ours.
+/// One connection of the lab's client.
 #[derive(Debug, Clone, Serialize)]
 pub struct Opening {
     /// What crossed the wire.
@@ -68,19 +68,19 @@ pub struct Opening {
     pub connection: Connection,
     /// Whether a SYN-ACK came.
     pub is_answered: bool,
-    /// Whether data of the server's came.
+    /// Whether data from the server came.
     pub has_heard: bool,
-    /// When the first of it came, ms since the connection was begun.
+    /// When its first byte came, ms since the connection was opened.
     pub first_byte_ms: Option<f64>,
-    /// Tickets of TLS 1.3 that came.
+    /// Number of TLS 1.3 tickets that came.
     pub tickets: u32,
-    /// Whether the ticket that it offered allows early data; `None` where it had no ticket.
+    /// Whether the ticket that it offered allows early data; `None` if it had no ticket.
     pub ticket_allows_early_data: Option<bool>,
     /// What went wrong.
     pub error: Option<String>,
 }
 
-/// What a client says of a connection.
+/// What the client reports of a connection.
 #[derive(Debug, Default)]
 struct Told {
     port: u16,
@@ -96,7 +96,7 @@ struct Told {
 const SILENCE: Duration = Duration::from_secs(3);
 
 impl ServerJob {
-    /// Reads a job.
+    /// Reads the job.
     ///
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
@@ -104,10 +104,10 @@ impl ServerJob {
         serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))
     }
 
-    /// Starts the server behind a path and connects to it. Call inside a lab, once.
+    /// Starts the server behind a path and connects to it. Call it once, inside a lab.
     ///
     /// # Errors
-    /// [`LabError`] when the lab cannot be had, or the server does not listen.
+    /// [`LabError`] when the lab cannot be set up, or the server does not listen.
     pub fn run(&self, realtime: bool) -> Result<ServerRecord, LabError> {
         bring_loopback_up(Side::Client, IpVersion::V4)?;
         net::set_client_sysctls(true, false)?;
@@ -165,7 +165,7 @@ impl ServerJob {
         SocketAddr::from((Ipv4Addr::new(198, 19, 0, 1), self.server.port))
     }
 
-    /// Connects without a cookie, and then with one; whether the port speaks TLS.
+    /// Connects without a cookie, and then with one. Returns whether the port uses TLS, and both results.
     fn connect_to(&self) -> Result<(bool, Vec<Told>), LabError> {
         let config = config()?;
         let mut told = Vec::new();
@@ -190,7 +190,7 @@ impl ServerJob {
             let mut tls = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
             let request = self.request();
             let mut is_early = false;
-            // Without a ticket there is nothing to be said of it; the second connection has one if the first was given any.
+            // Without a ticket this stays unknown. The second connection has one if the first got any.
             if let Some(mut early) = tls.early_data() {
                 early.write_all(&request)?;
                 is_early = true;
@@ -243,7 +243,7 @@ impl ServerJob {
             stream.set_read_timeout(Some(SILENCE))?;
             stream.set_write_timeout(Some(SILENCE))?;
             let bytes = talk(&mut stream, &mut told)?;
-            // Its end is no part of this.
+            // Closing the connection is not examined.
             reset_when_closed(&stream)?;
             Ok(bytes)
         });
@@ -268,7 +268,7 @@ fn wait_connected(stream: &TcpStream) -> io::Result<()> {
     stream.take_error()?.map_or(Ok(()), Err)
 }
 
-/// TLS with tickets and early data, and a `ClientHello` that a SYN has room for.
+/// TLS with tickets and early data, and with a `ClientHello` that fits into a SYN.
 fn config() -> Result<Arc<ClientConfig>, LabError> {
     let mut provider = aws_lc_rs::default_provider();
     provider
@@ -286,7 +286,7 @@ fn config() -> Result<Arc<ClientConfig>, LabError> {
     Ok(Arc::new(config))
 }
 
-/// Takes any certificate.
+/// Accepts any certificate.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -1,8 +1,8 @@
 //! One flow on this kernel: client, server and path in one loop.
 //!
-//! One thread carries the packets and is both applications, so that a packet's arrival, what the application makes of
-//! it and what the kernel sends next follow each other without a wake-up in between. What is left of this machine's
-//! scheduling is how late the thread wakes for a packet or a timer of the kernel's.
+//! One thread carries the packets and is both applications. So a packet's arrival, the application's reaction and
+//! what the kernel sends next follow each other without a wake-up in between. The machine's scheduling only adds
+//! how late the thread wakes up for a packet or for a timer of the kernel.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -25,15 +25,15 @@ use crate::tun::{Frame, Tun};
 use crate::witness::TcpInfo;
 use crate::{LabError, client, clock, net};
 
-/// A connection that is over is watched for a while: retransmissions may follow.
+/// A connection that has ended is observed for this long, ns, because retransmissions may follow.
 const QUIET: u64 = 300_000_000;
-/// One that does not end is watched no longer.
+/// A connection that does not end is observed for this long, ns.
 const LONGEST: u64 = 20_000_000_000;
-/// How long before a packet is due the thread stops sleeping.
+/// How long before a packet is due the thread stops sleeping, ns.
 const WATCH: u64 = 60_000;
-/// What applications read at once, and write at once.
+/// Bytes that applications read or write at once.
 const PIECE: usize = 1 << 20;
-/// What they write. Memory that has to be made first would make each connection's first packets late.
+/// What applications write. Allocating it later would delay each connection's first packets.
 static ZEROS: [u8; PIECE] = [0; PIECE];
 
 /// The two ends of the wire.
@@ -43,12 +43,12 @@ pub(super) struct Wire {
     pub(super) servers: Tun,
 }
 
-/// What both applications of any connection read into.
+/// The read buffer of both applications, for any connection.
 pub(super) fn read_buffer() -> Vec<u8> {
     vec![1; PIECE]
 }
 
-/// What a kernel did, and how late the path was at worst, ns.
+/// What a kernel did, and the largest lateness of the path, ns.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) trace: Trace,
@@ -60,7 +60,7 @@ pub(super) struct Connection<'a> {
     flow: &'a Flow,
     wire: &'a Wire,
     path: Path,
-    /// What is on its way: by when it arrives, its place in the trace, and which copy it is.
+    /// Packets on their way, by arrival time, index in the trace, and number of the copy.
     in_flight: BTreeMap<(u64, usize, usize), (Frame, bool)>,
     listener: &'a TcpListener,
     client: End,
@@ -71,24 +71,24 @@ pub(super) struct Connection<'a> {
     frame: Frame,
     buffer: &'a mut [u8],
     trace: Trace,
-    /// Each side's first sequence number.
+    /// Each side's initial sequence number.
     first: [Option<u32>; 2],
-    /// By how much the window field of each end is shifted.
+    /// The window scale shift of each side.
     window_shift: [u8; 2],
-    /// When the SYN left: with the call that connects, or with a cookie that writes.
+    /// When the SYN left: on `connect` or, with a cookie, on the first write.
     start: u64,
     last: u64,
     late: u64,
 }
 
-/// One end's application.
+/// The application at one end.
 struct End {
     stream: TcpStream,
     /// Bytes still to write.
     unsent: usize,
-    /// The kernel took a part of it.
+    /// Whether the kernel accepted only a part of a write.
     waits_for_room: bool,
-    /// Exchanges that are over, here.
+    /// Number of exchanges that have ended at this end.
     exchange: usize,
     received: u64,
     is_over: bool,
@@ -110,7 +110,7 @@ impl<'a> Connection<'a> {
         };
         let path =
             Path::new(&case.flow, &case.script).map_err(|error| LabError::malformed("the flow", error))?;
-        // Nothing of an earlier connection may be in the way.
+        // Remove packets of an earlier connection.
         let mut frame = Frame::with_room(1_500);
         while wire.client.read(&mut frame) || wire.servers.read(&mut frame) {}
         let (stream, waits_for_data) = client::connect(address.into()).map_err(failed)?;
@@ -148,7 +148,7 @@ impl<'a> Connection<'a> {
         Ok(connection)
     }
 
-    /// Carries packets until the connection is over and quiet.
+    /// Carries packets until the connection has ended and is quiet.
     pub(super) fn run(mut self) -> Result<Outcome, LabError> {
         let began = clock::now();
         self.run_client();
@@ -202,7 +202,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Sleeps until a packet comes, or until shortly before `until`, and watches the clock for the rest.
+    /// Sleeps until a packet comes, or until shortly before `until`; then watches the clock.
     fn wait(&mut self, until: u64) {
         let left = until.saturating_sub(clock::now());
         if left > WATCH {
@@ -211,7 +211,7 @@ impl<'a> Connection<'a> {
                 PollFd::new(self.wire.servers.as_fd(), PollFlags::POLLIN),
             ];
             let timeout = TimeSpec::from_duration(Duration::from_nanos(left - WATCH));
-            // An interrupted wait only means looking again.
+            // After an interrupted wait the loop looks again.
             if ppoll(&mut fds, Some(timeout), None).is_ok_and(|ready| ready > 0) {
                 return;
             }
@@ -223,7 +223,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Puts what both kernels have sent on the path; whether there was something.
+    /// Puts the packets of both kernels on the path. Returns whether there were any.
     fn take_all(&mut self) -> bool {
         let mut any = false;
         for direction in [Direction::Up, Direction::Down] {
@@ -336,7 +336,7 @@ impl<'a> Connection<'a> {
         let tun = if up { &self.wire.servers } else { &self.wire.client };
         tun.write(&frame)
             .map_err(|error| LabError::system("writing to the TUN device", error))?;
-        // TCP gets it on the way: the kernel handles it before the call returns.
+        // TCP gets the packet during the call, which returns after the kernel has handled it.
         let handled = u64::midpoint(now, clock::now());
         sent.arrived.push(handled.saturating_sub(self.start));
         Ok(())
@@ -369,7 +369,7 @@ impl<'a> Connection<'a> {
         if self.server.is_none()
             && let Ok((stream, _)) = self.listener.accept()
         {
-            // Both hold of every socket that was just accepted.
+            // Neither call fails on a socket that was just accepted.
             let _ = (stream.set_nonblocking(true), stream.set_nodelay(true));
             self.server = Some(End::new(stream));
         }
@@ -410,8 +410,8 @@ impl End {
         }
     }
 
-    /// Writes what the kernel takes at once. What it does not take waits until it says that there is room, as in a server
-    /// that waits for events: then a third of the buffer is free.
+    /// Writes as much as the kernel accepts. The rest waits until the kernel reports room, as in an event-driven
+    /// server: that is when a third of the buffer is free.
     fn write(&mut self) {
         if self.unsent == 0 || (self.waits_for_room && !self.is_ready(PollFlags::POLLOUT)) {
             return;
@@ -423,7 +423,7 @@ impl End {
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => self.waits_for_room = true,
             Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => {}
-            // The connection is gone.
+            // The connection is closed.
             Err(_) => self.is_over = true,
         }
         if self.is_over {
@@ -431,7 +431,7 @@ impl End {
         }
     }
 
-    /// Reads what is there, and asks the kernel for no more than it has.
+    /// Reads what has come, and never from an empty socket.
     fn read(&mut self, buffer: &mut [u8]) {
         while !self.is_over && self.is_ready(PollFlags::POLLIN) {
             match self.stream.read(buffer) {
@@ -449,11 +449,11 @@ impl End {
         ready.is_ok_and(|ready| ready > 0) && fds[0].any() == Some(true)
     }
 
-    /// Ends its stream, once everything is written. The socket stays, to be asked.
+    /// Ends its stream once everything is written. The socket stays open, so that it can be asked.
     fn close(&mut self) {
         if self.unsent == 0 && !self.has_closed {
             self.has_closed = true;
-            // A connection that is gone needs no FIN.
+            // A closed connection needs no FIN.
             let _ = self.stream.shutdown(Shutdown::Write);
         }
     }
@@ -469,7 +469,7 @@ impl End {
         })
     }
 
-    /// Hangs up with a reset when it is dropped.
+    /// Makes dropping the socket send a reset.
     fn abort(&self) {
         use nix::sys::socket::{setsockopt, sockopt};
         let linger = nix::libc::linger {
@@ -486,7 +486,7 @@ impl AsFd for End {
     }
 }
 
-/// Ticks that this kernel had counted at monotonic time 0, as far as it says so: only to root.
+/// The kernel's tick count at monotonic time 0, if the kernel shows it, which it does only to root.
 pub(super) fn jiffies_at_zero() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/timer_list").ok()?;
     let number = |word: &str| {
@@ -496,23 +496,23 @@ pub(super) fn jiffies_at_zero() -> Option<u64> {
     Some(number("jiffies:")? - number("now at")? / 4_000_000)
 }
 
-/// Where `SO_MEMINFO` has the bytes that are queued to be sent (`SK_MEMINFO_WMEM_QUEUED`).
+/// Offset in `SO_MEMINFO` of the bytes queued for sending (`SK_MEMINFO_WMEM_QUEUED`).
 const QUEUED: usize = 5 * size_of::<u32>();
-/// The most that a segment carries on the way between client and servers.
+/// Largest payload of a segment between client and servers, bytes.
 const MAXIMUM_SEGMENT: i32 = 1_460;
-/// Segments that a new send buffer has room for.
+/// Number of segments that fit into a new send buffer.
 const ROOM: usize = 20;
 
-/// What this kernel's send buffers reserve, as a connection over the loopback device shows it.
+/// What this kernel's send buffers reserve per segment, as measured on a connection over the loopback device.
 pub(super) fn send_memory() -> io::Result<SendMemory> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     net::set_tcp_option(&listener, libc::TCP_MAXSEG, &MAXIMUM_SEGMENT)?;
-    // BBR would have half as much room again.
+    // With BBR the buffer would have half as much room again.
     setsockopt(&listener, sockopt::TcpCongestion, &"reno".into())?;
     let _client = TcpStream::connect(listener.local_addr()?)?;
     let (mut stream, _) = listener.accept()?;
     let size = getsockopt(&stream, sockopt::SndBuf)?;
-    // What is less than a segment stays in the buffer.
+    // Less than a full segment stays in the buffer.
     net::set_tcp_option(&stream, libc::TCP_CORK, &1)?;
     stream.write_all(&[0])?;
     let memory: [u8; 64] = net::option_bytes(&stream, libc::SOL_SOCKET, libc::SO_MEMINFO)?;

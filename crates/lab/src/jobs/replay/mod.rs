@@ -1,7 +1,7 @@
-//! `replay`: the same flow on this kernel and on the model of its TCP, packet by packet.
+//! `replay`: runs the same flow on this kernel and on the TCP model, and compares the packets.
 //!
-//! One lab serves many cases, each on an address of its own: no cookie, metric or retransmission of one is there for
-//! the next. Not modelled: programs; both applications are this module's.
+//! One lab runs many cases, each with its own address. So no cookie, metric or retransmission of one affects the
+//! next. Not modelled: programs; this module plays both applications.
 
 mod connection;
 
@@ -24,27 +24,27 @@ use crate::{LabError, namespace, scheduling};
 use connection::{Connection, Outcome, Wire, jiffies_at_zero, read_buffer, send_memory};
 use firstflight_path::IpVersion;
 
-/// Fast Open requests that a listener lets wait.
+/// Pending Fast Open requests that a listener allows.
 const PENDING: u32 = 16;
 const PORT: u16 = 80;
-/// The first case's address, and how many there are.
+/// The first case's address, and the number of addresses.
 const FIRST: Ipv4Addr = Ipv4Addr::new(198, 19, 1, 1);
 const ADDRESSES: u32 = 60_000;
-/// Cases that are tried to make one shorter.
+/// Number of cases to try when shrinking one.
 const MOST_TRIES: usize = 150;
 
-/// What is to be replayed.
+/// A job for `replay`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplayJob {
     /// Files of cases.
     pub files: Vec<PathBuf>,
-    /// Whether the files are written anew, with what this kernel does.
+    /// Whether to write the files anew, with what this kernel does.
     pub record: bool,
-    /// The first seed of cases to be drawn, and how many.
+    /// The first seed of random cases, and their number.
     pub draw: Option<(u64, u64)>,
-    /// Whether a case that diverges is made as short as it can be.
+    /// Whether to shrink a case that diverges.
     pub shrink: bool,
-    /// Where the cases are written with what this kernel did, and the differences.
+    /// Where to write the cases with this kernel's traces, and the differences.
     pub out: Option<PathBuf>,
 }
 
@@ -75,10 +75,10 @@ impl ReplayJob {
         Ok(job)
     }
 
-    /// Replays everything. Call inside a lab, once; `realtime` says whether this thread has priority.
+    /// Replays everything. Call it once, inside a lab. `realtime`: whether this thread has real-time priority.
     ///
     /// # Errors
-    /// [`LabError`] when the lab cannot be had or a file is not a case.
+    /// [`LabError`] when the lab cannot be set up or a file is not a case.
     pub fn run(&self, realtime: bool) -> Result<String, LabError> {
         let mut stage = Stage::build(realtime)?;
         let mut tally = Tally::default();
@@ -119,7 +119,7 @@ impl ReplayJob {
                     .replay(case)
                     .is_ok_and(|replayed| replayed.diverges().is_some())
             });
-            // What diverges only now and then is shown as it was first.
+            // A divergence that does not happen every time is reported as it was seen first.
             let again = stage.replay(&shortest)?;
             if again.diverges().is_some() {
                 replayed = again;
@@ -145,13 +145,13 @@ impl ReplayJob {
     }
 }
 
-/// A case on both.
+/// A case, on the kernel and on the model.
 #[derive(Debug)]
 struct Replayed {
-    /// With the kernel's trace.
+    /// The case, with the kernel's trace.
     case: Case,
     kernel: Trace,
-    /// On the model's own path, and fed with the kernel's arrivals.
+    /// The model's traces: on its own path, and with the kernel's arrivals.
     model: Trace,
     fed: Trace,
     late: u64,
@@ -160,7 +160,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// The first difference that is TCP's: fed with the same packets at the same times the model did something else.
+    /// The first difference in TCP itself: the model did something else with the same packets at the same times.
     fn diverges(&self) -> Option<&Divergence> {
         self.when_fed.as_ref()
     }
@@ -221,7 +221,7 @@ type Work = Box<dyn FnOnce() + Send>;
 /// A client's and a server's network namespace.
 struct Stage {
     wire: Wire,
-    /// To the thread that is in the servers' namespace.
+    /// The channel to the thread in the servers' namespace.
     servers: Sender<Work>,
     kernel: String,
     machine: Machine,
@@ -276,7 +276,7 @@ impl Stage {
         })
     }
 
-    /// Does something in the servers' namespace.
+    /// Runs `work` in the servers' namespace.
     fn among_servers<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, LabError> + Send + 'static,
@@ -290,7 +290,7 @@ impl Stage {
         answered.recv().map_err(died)?
     }
 
-    /// A case on this kernel and on the model.
+    /// Runs a case on this kernel and on the model.
     fn replay(&mut self, case: &Case) -> Result<Replayed, LabError> {
         let Outcome { trace, start, late } = self.on_kernel(case)?;
         let machine = Machine {

@@ -1,7 +1,7 @@
-//! Clients that arrive at a constant rate, whatever has become of those before (an open loop).
+//! Clients that arrive at a constant rate, whether earlier ones have ended or not (an open loop).
 //!
-//! Each fetches one object over HTTP/1.0 on a connection of its own. Its latency counts from the moment it was
-//! to arrive, not from when this thread got round to it: what a slow server delays it does not hide.
+//! Each fetches one object over HTTP/1.0 on its own connection. Its latency counts from its planned arrival, not
+//! from when this thread started it. So delays by a slow server are not hidden.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,74 +21,74 @@ use crate::relay::Lateness;
 use crate::witness::TcpInfo;
 use crate::{LabError, clock};
 
-/// What clients do, and when.
+/// What the clients do, and when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan<'a> {
     pub(super) server: SocketAddrV4,
     pub(super) request: &'a [u8],
-    /// Bytes of the object.
+    /// Size of the object, bytes.
     pub(super) body_bytes: usize,
-    /// How many come ...
+    /// Number of clients.
     pub(super) requests: u64,
-    /// ... and how many of them a second.
+    /// Clients per second.
     pub(super) rate: f64,
     /// When a client gives up.
     pub(super) timeout: Duration,
 }
 
-/// What became of them.
+/// The result of all clients.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Latencies of those that got the whole object, ns.
+    /// Latencies of clients that got the whole object, ns.
     pub(super) latencies: Vec<u64>,
     pub(super) failures: Failures,
     pub(super) sockets: Sockets,
-    /// How late clients arrived after they were to.
+    /// How late clients arrived.
     pub(super) lateness: Lateness,
     /// From the first arrival to the last, ns.
     pub(super) arriving: u64,
-    /// How busy the processors were meanwhile: each one's time in use and time stolen, ns.
+    /// The processors' use meanwhile: of each one the time in use and the time stolen, ns.
     pub(super) processors: [Busy; 2],
-    /// From the first arrival to the last end, ns.
+    /// From the first arrival to the end of the last client, ns.
     pub(super) elapsed: u64,
 }
 
-/// Clients that did not get the object, by why.
+/// Clients that did not get the object, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Failures {
-    /// Nothing whole came in time.
+    /// The object was not complete in time.
     pub timed_out: u64,
     /// The connection broke.
     pub broken: u64,
-    /// Something else than the object came.
+    /// Something other than the object came.
     pub wrong: u64,
     /// This machine could not open a connection: no descriptor or port was left.
     pub unsent: u64,
 }
 
 impl Failures {
-    /// All of them.
+    /// The sum.
     pub fn total(self) -> u64 {
         self.timed_out + self.broken + self.wrong + self.unsent
     }
 }
 
-/// What the clients' sockets said of Fast Open when they were closed.
+/// What the clients' sockets reported of Fast Open when they were closed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Sockets {
     /// The SYN's data was acknowledged.
     pub syn_data_acked: u64,
     /// There was no cookie.
     pub no_cookie: u64,
-    /// The SYN's data was not acknowledged; it went once more after the handshake.
+    /// The SYN's data was not acknowledged, and was sent again after the handshake.
     pub not_acked: u64,
-    /// The SYN itself had to be sent again.
+    /// The SYN itself was sent again.
     pub syn_again: u64,
 }
 
-/// Connections at once: this process holds both ends when the server is the built-in one.
+/// Largest number of simultaneous connections. With the built-in server this process holds both ends.
 const MOST_AT_ONCE: usize = 9_000;
-/// Arrivals that are made up for before other connections get their turn.
+/// Late arrivals that are started before other connections get their turn.
 const BATCH: usize = 32;
 const EVENTS: usize = 256;
 const READ_BYTES: usize = 64 * 1024;
@@ -100,7 +100,7 @@ struct Client {
     received: Vec<u8>,
 }
 
-/// How a client's wait ended.
+/// How a client ended.
 enum End {
     Whole,
     Wrong,
@@ -108,7 +108,7 @@ enum End {
     TimedOut,
 }
 
-/// Sends the clients and waits for the last one.
+/// Starts the clients and waits for the last one.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses an epoll instance.
@@ -145,7 +145,7 @@ struct Crowd<'a> {
     epoll: Epoll,
     began: u64,
     arrived: u64,
-    /// By number, which is the order of arrival.
+    /// Clients by number, which is the order of arrival.
     present: BTreeMap<u64, Client>,
     buffer: Vec<u8>,
     outcome: Outcome,
@@ -156,7 +156,7 @@ impl Crowd<'_> {
         self.arrived == self.plan.requests && self.present.is_empty()
     }
 
-    /// When client `number` is to arrive.
+    /// The planned arrival of client `number`.
     fn planned(&self, number: u64) -> u64 {
         self.began + (number as f64 / self.plan.rate * 1e9) as u64
     }
@@ -184,7 +184,7 @@ impl Crowd<'_> {
             has_sent: false,
             received: Vec::new(),
         };
-        // A socket whose SYN still waits for data reports a hang-up: it is watched once it has sent.
+        // A socket whose SYN waits for data reports a hang-up, so it is watched only after its first write.
         if writable {
             client.send(self.plan.request)?;
         }
@@ -199,7 +199,7 @@ impl Crowd<'_> {
         Ok(())
     }
 
-    /// Sleeps until something comes, the next client is to arrive, or the first is to give up.
+    /// Sleeps until an event comes, the next client arrives, or the first gives up.
     fn wait(&self) {
         let arrival = (self.arrived < self.plan.requests).then(|| self.planned(self.arrived));
         let timeout = self.plan.timeout.as_nanos() as u64;
@@ -210,7 +210,7 @@ impl Crowd<'_> {
         let next = arrival.into_iter().chain(surrender).min().unwrap_or_default();
         let longest = Duration::from_nanos(next.saturating_sub(clock::now()));
         let mut fds = [PollFd::new(self.epoll.0.as_fd(), PollFlags::POLLIN)];
-        // An interrupted or failed wait only means looking again.
+        // After an interrupted or failed wait the loop looks again.
         let _ = ppoll(&mut fds, Some(TimeSpec::from_duration(longest)), None);
     }
 
@@ -280,19 +280,20 @@ impl Sockets {
 }
 
 impl Client {
-    /// Writes the request, which is shorter than any segment.
+    /// Writes the request, which fits into one segment.
     fn send(&mut self, request: &[u8]) -> io::Result<()> {
         match self.stream.write(request) {
             Ok(_) => self.has_sent = true,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            // No cookie was there after all: the handshake goes first.
+            // There was no cookie after all, so the handshake comes first.
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Reads what there is; how it ended, if it did. With HTTP/1.0 the end of the connection is that of the object.
+    /// Reads what has come. Returns how the client ended, if it did. In HTTP/1.0 the object ends with the
+    /// connection.
     fn receive(&mut self, buffer: &mut [u8], body_bytes: usize) -> Option<End> {
         loop {
             match self.stream.read(buffer) {
@@ -307,7 +308,7 @@ impl Client {
     }
 }
 
-/// Whether these bytes are a response of status 200 with a body so long.
+/// Whether these bytes are a response with status 200 and a body of this size.
 fn is_object(response: &[u8], body_bytes: usize) -> bool {
     let mut fields = [httparse::EMPTY_HEADER; 64];
     let mut head = httparse::Response::new(&mut fields);

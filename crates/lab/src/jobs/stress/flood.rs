@@ -1,4 +1,4 @@
-//! Floods of SYNs from addresses whose owners never answer, at a constant rate, behind the wire.
+//! Floods of SYNs at a constant rate, from addresses behind the wire that never complete a handshake.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::{LabError, clock, scheduling};
 /// The first port that needs no privileges.
 const FIRST_UNRESERVED: u16 = 1_024;
 
-/// What the SYNs of a flood are.
+/// The SYNs of a flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Without the Fast Open option, without data: the flood of old.
+    /// Without Fast Open option or data: a classic SYN flood.
     Plain,
-    /// With data, and a cookie that is made up.
+    /// With data and an invented cookie.
     Forged,
-    /// With data, and the cookie that the server gave to this address: the attacker commands, or commanded, the
-    /// hosts there (RFC 7413, section 5.1).
+    /// With data and the cookie that the server gave to this address. The attacker controls or controlled the hosts
+    /// there (RFC 7413, section 5.1).
     Valid,
 }
 
@@ -36,19 +36,19 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FloodJob {
-    /// What its SYNs are.
+    /// The kind of its SYNs.
     pub kind: Kind,
     /// SYNs per second.
     pub rate: f64,
-    /// Addresses that cookies are fetched for; other floods come from 65,280.
+    /// Number of addresses for which it gets cookies. Other floods come from 65,280 addresses.
     pub addresses: u16,
 }
 
-/// What was sent so far.
+/// Counts so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sent {
     pub(super) syns: u64,
-    /// What the server's kernel spent on them in the writes, ns.
+    /// Time that the server's kernel spent on them during the writes, ns.
     pub(super) receiving: u64,
 }
 
@@ -66,16 +66,16 @@ struct Shared {
     receiving: AtomicU64,
 }
 
-/// Cookie requests under way at once, and how long their answers may take.
+/// Simultaneous cookie requests, and how long their answers may take.
 const ASKED_AT_ONCE: usize = 64;
 const COOKIE_TIMEOUT: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
-/// How long the thread rests between two bursts, ns.
+/// Pause of the thread between two bursts, ns.
 const REST_NS: u64 = 200_000;
 const COOKIE_BYTES: usize = 8;
 
 impl Flood {
-    /// Fetches the cookies that it needs, and begins.
+    /// Gets the cookies that the flood needs, and starts it.
     ///
     /// # Errors
     /// [`LabError`] when the server gives none.
@@ -110,7 +110,7 @@ impl Flood {
         Ok(Self { shared, thread })
     }
 
-    /// What was sent so far.
+    /// The counts so far.
     pub(super) fn sent(&self) -> Sent {
         Sent {
             syns: self.shared.syns.load(Ordering::Relaxed),
@@ -118,10 +118,10 @@ impl Flood {
         }
     }
 
-    /// Ends it.
+    /// Ends the flood.
     ///
     /// # Errors
-    /// [`LabError`] when it broke off.
+    /// [`LabError`] when it stopped early.
     pub(super) fn finish(self) -> Result<(), LabError> {
         self.shared.stop.store(true, Ordering::SeqCst);
         let died = |_| LabError::bug("the flood died");
@@ -138,7 +138,7 @@ struct Attacker {
 }
 
 impl Attacker {
-    /// Asks for a cookie with each address in turn, and takes every SYN back.
+    /// Requests a cookie from each address in turn, and resets every connection.
     fn fetch_cookies(&mut self, addresses: u16, jar: &CookieJar) -> Result<(), LabError> {
         let strangers: Vec<_> = (0..addresses).map(stranger).collect();
         for some in strangers.chunks(ASKED_AT_ONCE) {

@@ -1,4 +1,4 @@
-//! The packets of an attacker, made by hand.
+//! Builds the packets of an attacker.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -13,7 +13,8 @@ const WINDOW: u16 = 64_240;
 /// A segment size of 1,460 bytes, selective acknowledgments, a window scale of 7.
 const USUAL_OPTIONS: [u8; 9] = [2, 4, 5, 180, 4, 2, 3, 3, 7];
 
-/// A SYN from `source`, with what `fast_open` says (`None`: no such option) and with `data`. Its options are those of Linux, but for the timestamp, which would leave a cookie no room to be aligned.
+/// A SYN from `source`, with the Fast Open option `fast_open` (`None` for no option) and with `data`. Its options
+/// are those of Linux except the timestamp, which would leave too little room for an aligned cookie.
 pub(super) fn syn(
     source: SocketAddrV4,
     server: SocketAddrV4,
@@ -33,7 +34,7 @@ pub(super) fn syn(
     Ok(Frame::new(&packet))
 }
 
-/// The reset with which `source` takes back a SYN that had this sequence number and no data.
+/// The reset with which `source` aborts its SYN that had this sequence number and no data.
 pub(super) fn take_back(
     source: SocketAddrV4,
     server: SocketAddrV4,
@@ -49,7 +50,7 @@ pub(super) fn take_back(
     Ok(Frame::new(&packet))
 }
 
-/// An address among those that are neither the client's nor the server's, 198.18.1.0 to 198.18.255.255.
+/// An address that is neither the client's nor the server's, from 198.18.1.0 to 198.18.255.255.
 pub(super) fn stranger(number: u16) -> Ipv4Addr {
     let [high, low] = (0x100 + number % (u16::MAX - 0xff)).to_be_bytes();
     Ipv4Addr::new(198, 18, high, low)

@@ -1,4 +1,4 @@
-//! What is asked of a server under load, and what came of it. Both are one JSON document.
+//! The job of a stress measurement, and its record. Each is one JSON document.
 
 use std::time::Duration;
 
@@ -26,99 +26,99 @@ use firstflight_path::IpVersion;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StressJob {
-    /// Who serves.
+    /// The server.
     pub server: ServerJob,
     /// Whether the clients use Fast Open.
     pub mode: Mode,
     /// Clients per second.
     pub rate: f64,
-    /// How long they come, s.
+    /// How long clients arrive, s.
     pub seconds: f64,
-    /// How long others come before them, and are not counted, s.
+    /// How long clients arrive before that without being counted, s.
     pub warm_up: f64,
     /// When a client gives up, ms.
     pub timeout_ms: f64,
     /// Round-trip time, ms.
     pub rtt_ms: f64,
-    /// Bytes of the object they fetch.
+    /// Size of the object that they fetch, bytes.
     pub body_bytes: usize,
     /// Connections that may wait at the built-in server.
     pub backlog: u32,
-    /// Fast Open requests that may be pending at the built-in server.
+    /// Pending Fast Open requests that the built-in server allows.
     pub qlen: u32,
     /// SYN cookies: 0 never, 1 when the queue is full, 2 always.
     pub syn_cookies: u8,
-    /// What else the server has to bear.
+    /// A flood during the measurement.
     pub flood: Option<FloodJob>,
 }
 
-/// What came of it. Times of processors are ms.
+/// The result. Processor times are ms.
 #[derive(Debug, Clone, Serialize)]
 pub struct StressRecord {
-    /// Clients.
+    /// Number of clients.
     pub requests: u64,
-    /// ... that got the whole object.
+    /// Clients that got the whole object.
     pub answered: u64,
-    /// ... and those that did not.
+    /// Clients that did not.
     #[serde(flatten)]
     pub failures: Failures,
     /// From planned arrival to the last byte, ms.
     pub latency_ms: Percentiles,
-    /// From the first arrival to the last end, ms.
+    /// From the first arrival to the end of the last client, ms.
     pub elapsed_ms: f64,
-    /// Time of the server's threads or processes, system calls included.
+    /// Processor time of the server's threads or processes, system calls included.
     pub server_cpu_ms: f64,
-    /// Time that the server's kernel spent on receiving the clients' packets.
+    /// Processor time that the server's kernel spent on receiving the clients' packets.
     pub receive_cpu_ms: f64,
-    /// From the first arrival to the last.
+    /// From the first arrival to the last, ms. The four times below cover this span.
     pub arriving_ms: f64,
-    /// ... the time that the server's processor was not idle.
+    /// Time that the server's processor was not idle.
     pub server_used_ms: f64,
-    /// ... and that another virtual machine had it.
+    /// Time that another virtual machine had the server's processor.
     pub server_stolen_ms: f64,
-    /// The same of the clients' processor.
+    /// Time that the clients' processor was not idle.
     pub clients_used_ms: f64,
-    /// The same of the clients' processor.
+    /// Time that another virtual machine had the clients' processor.
     pub clients_stolen_ms: f64,
-    /// Time of the clients' thread.
+    /// Processor time of the clients' thread.
     pub clients_cpu_ms: f64,
     /// Whether the server had a processor of its own.
     pub own_core: bool,
     /// How late clients arrived.
     pub arrivals: LatenessSummary,
-    /// What the clients sent.
+    /// Packets that the clients sent.
     pub up: Tally,
-    /// What they were sent.
+    /// Packets that were sent to the clients.
     pub down: Tally,
-    /// How late the wire was, up and down.
+    /// Lateness of the wire, up and down.
     pub wire: [LatenessSummary; 2],
-    /// Packets that a device refused.
+    /// Packets that a TUN device refused.
     pub refused: u64,
-    /// What the clients' sockets said.
+    /// What the clients' sockets reported.
     pub sockets: Sockets,
-    /// What the clients' kernel counted.
+    /// Counters of the clients' kernel.
     pub clients_kernel: KernelCounters,
-    /// What the server's kernel counted.
+    /// Counters of the server's kernel.
     pub server_kernel: KernelCounters,
-    /// ... since the flood began, or since the first of all clients came.
+    /// Counters of the server's kernel since the flood began, or since the first client of the warm-up.
     pub server_kernel_in_all: KernelCounters,
-    /// SYNs of the flood.
+    /// Number of the flood's SYNs.
     pub flood_syns: u64,
-    /// Time that the server's kernel spent on receiving them.
+    /// Processor time that the server's kernel spent on receiving them.
     pub flood_cpu_ms: f64,
-    /// What the witnesses say.
+    /// The verdict of the witnesses.
     pub proof: Proof,
 }
 
 /// How long a server may take until it answers.
 const STARTING: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Bounds of what a job may ask for: an hour, and more packets than any machine sends.
+/// Limits of a job: an hour, and more packets than any machine sends.
 const LONGEST_MS: f64 = 3_600_000.0;
 const MOST_PER_SECOND: f64 = 1e8;
 
 impl StressJob {
-    /// Reads a job.
+    /// Reads the job.
     ///
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
@@ -128,7 +128,7 @@ impl StressJob {
         Ok(job)
     }
 
-    /// Refuses numbers that no measurement can have.
+    /// Refuses numbers that are out of range.
     fn check(&self) -> Result<(), LabError> {
         let flood_rate = self.flood.map_or(0.0, |flood| flood.rate);
         for (name, value, least, most) in [
@@ -151,15 +151,15 @@ impl StressJob {
         }
     }
 
-    /// Builds both namespaces, starts the server, and sends the clients. Call once per process.
+    /// Builds both namespaces, starts the server, and runs the clients. Call it once per process.
     ///
-    /// As in life the kernel's receiving goes before programs: with `realtime` the calling thread has real-time
-    /// priority, which the wire keeps.
+    /// With `realtime` the calling thread has real-time priority, which the wire keeps. So the kernel's receiving
+    /// goes before programs, as on a real server.
     ///
     /// # Errors
     /// [`LabError`] when the lab cannot be built or the server does not give the object.
     pub fn run(&self, realtime: bool) -> Result<StressRecord, LabError> {
-        // With fewer than it needs, clients that cannot be opened are counted.
+        // If the limit is still too low, clients that cannot be opened are counted.
         descriptors::raise(u64::MAX);
         let processors = Processors::choose()?;
         meter::stay_on(processors.server)?;
@@ -224,7 +224,8 @@ impl StressJob {
         }
     }
 
-    /// One client, until it gets the object: the server is up then, and the client's kernel has its cookie.
+    /// Runs a single client until it gets the object. Then the server is up, and the client's kernel has its
+    /// cookie.
     fn rehearse(&self, server: &mut Server, request: &[u8], processors: Processors) -> Result<(), LabError> {
         let deadline = clock::now() + STARTING.as_nanos() as u64;
         loop {
@@ -302,7 +303,7 @@ impl StressJob {
     }
 }
 
-/// Everybody who can tell something.
+/// All sources of counters.
 struct Witnesses {
     wire: Wire,
     flood: Option<Flood>,
@@ -310,7 +311,7 @@ struct Witnesses {
     server: Server,
 }
 
-/// What they said at one moment.
+/// Their values at one moment.
 struct Heard {
     carried: [Carried; 2],
     server: u64,

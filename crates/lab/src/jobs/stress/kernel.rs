@@ -1,4 +1,4 @@
-//! The kernel's counters that tell of floods, read from outside their namespace.
+//! The kernel's counters that show floods, read from outside their namespace.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,14 +7,14 @@ use std::io::{Read, Seek};
 use crate::LabError;
 use crate::witness::tcp_ext;
 
-/// The counters of one network namespace: the file shows that of the process that opened it.
+/// The counters of one network namespace. An open file keeps showing that of the thread that opened it.
 #[derive(Debug)]
 pub(super) struct Kernel(File);
 
-/// Counters of `TcpExt`, or their growth.
+/// Counters of `TcpExt`, or their increase.
 pub(super) type KernelCounters = BTreeMap<&'static str, u64>;
 
-/// What is read. Fast Open; the queue of connections to be accepted; SYN cookies; the queue of SYNs.
+/// The counters to read: Fast Open, the accept queue, SYN cookies, the SYN queue.
 const NAMES: [&str; 16] = [
     "TCPFastOpenActive",
     "TCPFastOpenActiveFail",
@@ -42,7 +42,7 @@ impl Kernel {
             .map_err(|error| failed(&error))
     }
 
-    /// Reads them; one that this kernel does not have is 0.
+    /// Reads the counters. One that this kernel does not have is 0.
     pub(super) fn read(&mut self) -> Result<KernelCounters, LabError> {
         let mut text = String::new();
         self.0
@@ -57,7 +57,7 @@ impl Kernel {
     }
 }
 
-/// How much they grew.
+/// Their increase.
 pub(super) fn growth(before: &KernelCounters, after: &KernelCounters) -> KernelCounters {
     after
         .iter()

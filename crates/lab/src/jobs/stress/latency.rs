@@ -1,10 +1,10 @@
-//! Latencies of requests, those that were never answered among them.
+//! Latencies of requests, unanswered ones included.
 
 use firstflight_load::record::ms;
 use serde::Serialize;
 
-/// Percentiles over all requests, ms. One that was not answered took for ever: a percentile that falls on such a
-/// request is `None`.
+/// Percentiles over all requests, ms. An unanswered request counts as infinite: a percentile that falls on one is
+/// `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Percentiles {
     /// The fastest.
@@ -22,7 +22,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// The summary of `answered` latencies (ns) and of the number of `unanswered` requests.
+    /// Summarises `answered` latencies (ns) and the number of `unanswered` requests.
     pub fn of(mut answered: Vec<u64>, unanswered: usize) -> Self {
         answered.sort_unstable();
         let all = answered.len() + unanswered;

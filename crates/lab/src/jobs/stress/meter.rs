@@ -1,4 +1,4 @@
-//! Processor time: of threads, of programs, of a whole processor; and who runs where.
+//! Measures processor time of threads, programs and whole processors, and assigns processors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,18 +10,18 @@ use nix::unistd::{Pid, gettid};
 
 use crate::LabError;
 
-/// A ninth process of a server has a number not far above that of the first.
+/// The numbers from the first process on that are searched for the program's processes.
 const MOST_PROCESSES: libc::pid_t = 1_000;
 /// `CPUCLOCK_SCHED` and `CPUCLOCK_PERTHREAD_MASK` (`include/linux/posix-timers_types.h`).
 const CLOCK_SCHED: libc::pid_t = 2;
 const CLOCK_OF_THREAD: libc::pid_t = 4;
-/// What `/proc/stat` counts in (`USER_HZ`), ns.
+/// The unit of `/proc/stat` (`USER_HZ`), ns.
 const TICK_NS: u64 = 10_000_000;
 /// Columns of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
 const IDLE: [usize; 2] = [3, 4];
 const STOLEN: usize = 7;
 
-/// Whose time is taken.
+/// The tasks whose time is measured.
 #[derive(Debug)]
 pub(super) enum Tasks {
     /// One thread of this process.
@@ -30,25 +30,25 @@ pub(super) enum Tasks {
     Program(Program),
 }
 
-/// The processes of a program, each with what its clock showed last.
+/// The processes of a program, each with the last value of its clock.
 #[derive(Debug)]
 pub(super) struct Program {
     first: libc::pid_t,
     seen: BTreeMap<libc::pid_t, u64>,
-    /// What the processes that have ended had taken when they were last looked at, ns.
+    /// Time that ended processes had used when they were last read, ns.
     ended: u64,
 }
 
 impl Program {
-    /// Looks at every process number that may be the program's; each costs a system call. What a process took
-    /// between the last look at it and its end is not counted.
+    /// Reads every process number that may belong to the program; each costs a system call. The time of a process
+    /// between the last reading and its end is not counted.
     fn cpu(&mut self) -> u64 {
         let processes = self.first..self.first + MOST_PROCESSES;
         let found: BTreeMap<_, _> = processes
             .filter_map(|process| Some((process, read((!process << 3) | CLOCK_SCHED)?)))
             .collect();
         for (process, last) in &self.seen {
-            // A clock that went back is that of another process of the same number.
+            // A clock that went back belongs to another process with the same number.
             if found.get(process).is_none_or(|now| now < last) {
                 self.ended += last;
             }
@@ -73,7 +73,7 @@ impl Tasks {
         })
     }
 
-    /// Processor time taken so far, in user space and in system calls, ns. It never shrinks.
+    /// Processor time used so far, in user space and in system calls, ns. It never decreases.
     pub(super) fn cpu(&mut self) -> u64 {
         match self {
             Self::Thread(thread) => read((!*thread << 3) | CLOCK_SCHED | CLOCK_OF_THREAD).unwrap_or_default(),
@@ -88,17 +88,17 @@ fn read(clock: libc::clockid_t) -> Option<u64> {
     Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// Who runs where.
+/// The processors of the clients and of the server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Processors {
-    /// The clients and the wire towards them.
+    /// Processor of the clients and of the wire towards them.
     pub(super) clients: usize,
-    /// The server, and what brings it packets.
+    /// Processor of the server and of the wire towards it.
     pub(super) server: usize,
 }
 
 impl Processors {
-    /// The first two that this process may use; one for all if there is but one.
+    /// The first two processors that this process may use; the same one twice if there is only one.
     pub(super) fn choose() -> Result<Self, LabError> {
         let set = sched_getaffinity(Pid::from_raw(0))
             .map_err(|errno| LabError::system("asking which processors there are", errno))?;
@@ -110,7 +110,7 @@ impl Processors {
         })
     }
 
-    /// What their time went to so far, the server's first.
+    /// The processors' use so far, the server's first.
     pub(super) fn busy(self) -> Result<[Busy; 2], LabError> {
         let text = fs::read_to_string("/proc/stat")
             .map_err(|error| LabError::system("reading /proc/stat", error))?;
@@ -123,7 +123,7 @@ impl Processors {
     }
 }
 
-/// Keeps the calling thread, and whatever it starts, on one processor.
+/// Keeps the calling thread, and what it starts, on one processor.
 pub(super) fn stay_on(processor: usize) -> Result<(), LabError> {
     let mut set = CpuSet::new();
     set.set(processor)
@@ -131,17 +131,17 @@ pub(super) fn stay_on(processor: usize) -> Result<(), LabError> {
         .map_err(|errno| LabError::system("choosing a processor", errno))
 }
 
-/// What a processor's time went to, to 10 ms, ns.
+/// The use of a processor, ns, in steps of 10 ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Busy {
-    /// It was not idle, interrupts included.
+    /// Time in which it was not idle, interrupts included.
     pub(super) used: u64,
-    /// Another virtual machine had it.
+    /// Time in which another virtual machine had it.
     pub(super) stolen: u64,
 }
 
 impl Busy {
-    /// What went there since `earlier`.
+    /// The use since `earlier`.
     pub(super) fn since(self, earlier: Self) -> Self {
         Self {
             used: self.used.saturating_sub(earlier.used),

@@ -1,4 +1,4 @@
-//! Whether Fast Open was used where it should and nowhere else: relay, sockets and kernel must say the same.
+//! Checks that Fast Open was used where it should be and nowhere else: relay, sockets and kernel must agree.
 
 use serde::Serialize;
 
@@ -11,15 +11,16 @@ use super::wire::Tally;
 pub struct Proof {
     /// Whether the witnesses agree with each other and with the mode.
     pub ok: bool,
-    /// Every contradiction, in words.
+    /// Every contradiction, as text.
     pub disagreements: Vec<String>,
 }
 
 impl Proof {
-    /// Compares what the wire, the clients' sockets and their kernel say.
+    /// Compares the wire, the clients' sockets and their kernel.
     ///
-    /// Without Fast Open no SYN may carry data. With it as many SYNs carried data as the clients' kernel says that
-    /// were acknowledged or not; a client that gave up has no say any more.
+    /// Without Fast Open there must be no SYN with data, no cookie request and no acknowledged SYN data. `TCP_INFO`
+    /// and the kernel's counter must agree on the number of acknowledged SYNs, except for clients that `gave_up`.
+    /// That number must not exceed the SYNs with data on the wire.
     pub(super) fn examine(
         tfo: bool,
         up: Tally,

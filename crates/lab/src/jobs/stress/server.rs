@@ -1,4 +1,4 @@
-//! The server under load: the built-in one, or a program, in a network namespace of its own.
+//! The server under load, built-in or a program, in its own network namespace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,31 +21,31 @@ use crate::tun::{Offload, Tun};
 use crate::{LabError, scheduling};
 use firstflight_path::IpVersion;
 
-/// Where the server listens.
+/// The server's address.
 pub(super) const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 1), 80);
-/// What clients ask it for.
+/// The target of the clients' requests.
 pub(super) const TARGET: &str = "/object";
 const HOST: &str = "server.test";
 
-/// Where a program finds its files; the lab's own memory ([`crate::namespace::mount_scratch`]).
+/// The folder of a program's files, in the lab's own memory ([`crate::namespace::mount_scratch`]).
 const FOLDER: &str = "/dev/shm/firstflight-server";
 
-/// Which server.
+/// The server to measure.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum ServerJob {
     /// The lab's own.
     Builtin {},
-    /// Another program, which stays in the foreground.
+    /// Another program, which must stay in the foreground.
     Program {
-        /// Its name or path, then its arguments. It is started in the folder of its files.
+        /// Its name or path, then its arguments. It starts in the folder of its files.
         argv: Vec<String>,
-        /// Files by their names below that folder.
+        /// The contents of its files, by their names in that folder.
         files: BTreeMap<String, String>,
     },
 }
 
-/// How its namespace is.
+/// The settings of its namespace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
     pub(super) waiting: Waiting,
@@ -59,7 +59,7 @@ pub(super) struct Server {
     pub(super) tun: Tun,
     /// The counters of its namespace.
     pub(super) kernel: Kernel,
-    /// Whose processor time is the server's.
+    /// The tasks whose processor time is the server's.
     pub(super) tasks: Tasks,
     who: Who,
 }
@@ -70,10 +70,10 @@ enum Who {
 }
 
 impl Server {
-    /// Starts it; what it starts stays on the calling thread's processor.
+    /// Starts the server. Its threads and processes stay on the calling thread's processor.
     ///
     /// # Errors
-    /// [`LabError`] when the namespace, a device or the program cannot be had.
+    /// [`LabError`] when the namespace, a device or the program cannot be set up.
     pub(super) fn start(job: &ServerJob, settings: Settings) -> Result<Self, LabError> {
         match job {
             ServerJob::Builtin {} => scheduling::as_ordinary_task(|| builtin(settings)),
@@ -87,10 +87,10 @@ impl Server {
         }
     }
 
-    /// Whether it still runs.
+    /// Checks that it still runs.
     ///
     /// # Errors
-    /// [`LabError`] with what a program said before it ended.
+    /// [`LabError`] with what a program printed before it ended.
     pub(super) fn check(&mut self) -> Result<(), LabError> {
         let Who::Program(running) = &mut self.who else {
             return Ok(());
@@ -101,7 +101,7 @@ impl Server {
         }
     }
 
-    /// Why it cannot be measured, with what it has printed.
+    /// The error that it cannot be measured, with what it has printed.
     pub(super) fn problem(&self, problem: ServerProblem) -> LabError {
         let printed = match &self.who {
             Who::Program(running) if !running.output().is_empty() => {

@@ -1,8 +1,8 @@
 //! The wire between clients and server: one thread per direction, each a delay.
 //!
-//! A packet that is written to a TUN device is taken by the kernel's receiving side in that very system call, on
-//! that very processor. So the thread towards the server stands for its network card's interrupts, and the time
-//! its writes take is what the server's kernel spends on receiving.
+//! A write to a TUN device runs the kernel's receiving side in the same system call, on the same processor. So the
+//! thread towards the server stands for its network card's interrupts, and the time of its writes is what the
+//! server's kernel spends on receiving.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
@@ -24,30 +24,30 @@ use crate::relay::{Lateness, LatenessSummary, Pace, Rest};
 use crate::tun::{Frame, Tun};
 use crate::{LabError, clock, scheduling};
 
-/// Packets read before the departures get their turn.
+/// Packets read before departures get their turn.
 const BATCH: usize = 64;
-/// How long a thread rests at most before it looks whether it is to end, ns.
+/// Longest pause of a thread before it checks whether it must end, ns.
 const LONGEST_REST_NS: u64 = 20_000_000;
 const LARGEST_PACKET: usize = 1_500;
 
-/// What crossed in one direction.
+/// Counts of one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Packets.
     pub packets: u64,
-    /// ... and their bytes, IP headers included.
+    /// Bytes, IP headers included.
     pub bytes: u64,
-    /// SYNs; towards the client SYN-ACKs.
+    /// SYNs; towards the client, SYN-ACKs.
     pub syns: u64,
-    /// SYNs that ask for a cookie.
+    /// SYNs with a cookie request.
     pub cookie_requests: u64,
     /// SYNs with a cookie and data.
     pub syns_with_data: u64,
     /// Resets.
     pub resets: u64,
-    /// Packets to addresses that are not the client's, and went no further.
+    /// Packets to addresses other than the client's, which are dropped.
     pub strangers_packets: u64,
-    /// ... and their bytes.
+    /// Bytes of these packets.
     pub strangers_bytes: u64,
 }
 
@@ -64,7 +64,7 @@ impl Tally {
         }
     }
 
-    /// What crossed since `earlier`.
+    /// The increase since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -80,17 +80,17 @@ impl Tally {
     }
 }
 
-/// Cookies that strangers asked for, by address; `None` until they have come.
+/// Cookies that the flood's addresses requested; `None` until they have come.
 pub(super) type CookieJar = Arc<Mutex<HashMap<Ipv4Addr, Option<Vec<u8>>>>>;
 
-/// One direction's state, as its thread last left it.
+/// One direction's counts, at the last update of its thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Carried {
     pub(super) tally: Tally,
-    /// Time the writes took on the processor: what the kernel of the far end spent on receiving, ns.
+    /// Processor time of the writes: what the kernel of the far end spent on receiving, ns.
     pub(super) receiving: u64,
     pub(super) lateness: Lateness,
-    /// Packets a device refused.
+    /// Packets that a device refused.
     pub(super) refused: u64,
 }
 
@@ -103,7 +103,8 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// Starts both directions. What the server sends to strangers goes no further than `jar`.
+    /// Starts both directions. Of what the server sends to the flood's addresses only the cookies are kept, in
+    /// `jar`.
     pub(super) fn start(
         [client, server]: [&Tun; 2],
         rtt: Duration,
@@ -137,7 +138,7 @@ impl Wire {
         })
     }
 
-    /// What crossed so far, up and down.
+    /// The counts so far, up and down.
     pub(super) fn carried(&self) -> [Carried; 2] {
         self.carried.each_ref().map(|carried| lock(carried).clone())
     }
@@ -152,7 +153,7 @@ impl Wire {
     }
 }
 
-/// A thread that panicked while it held the lock left nothing half done: what is in there are counts.
+/// Ignores poisoning: the data are counts, so a thread that panicked left them consistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -163,10 +164,10 @@ struct Carrier {
     from: Tun,
     to: Tun,
     delay: u64,
-    /// Packets under way with the moments they are due, in that order.
+    /// Packets on their way with the times they are due, in this order.
     under_way: VecDeque<(u64, Frame)>,
     spare: Vec<Frame>,
-    /// What was read last.
+    /// The packet that was read last.
     frame: Frame,
     pace: Pace,
     carried: Arc<Mutex<Carried>>,
@@ -197,7 +198,7 @@ impl Carrier {
     }
 
     fn run(&mut self, processor: usize, realtime: bool, stop: &AtomicBool) {
-        // Where it may not choose, the system does.
+        // If it may not choose a processor, the system does.
         let _ = meter::stay_on(processor);
         scheduling::become_relay(realtime);
         let mut backlog = false;
@@ -207,7 +208,7 @@ impl Carrier {
         }
     }
 
-    /// Rests until it is time to look; returns whether packets may have come.
+    /// Waits until it is time to look. Returns whether packets may have come.
     fn rest(&mut self) -> bool {
         let due = self.under_way.front().map(|(due, _)| *due);
         let longest = match self.pace.rest(clock::now(), due) {
@@ -220,12 +221,12 @@ impl Carrier {
         };
         let mut fds = [PollFd::new(self.from.as_fd(), PollFlags::POLLIN)];
         let longest = TimeSpec::from_duration(Duration::from_nanos(longest));
-        // An interrupted or failed wait only means looking again.
+        // After an interrupted or failed wait the loop looks again.
         let _ = ppoll(&mut fds, Some(longest), None);
         fds[0].any() == Some(true)
     }
 
-    /// Reads what has come; `true` when there may be more.
+    /// Reads packets; `true` if there may be more.
     fn read_batch(&mut self) -> bool {
         let carried = Arc::clone(&self.carried);
         let mut carried = lock(&carried);
@@ -242,7 +243,7 @@ impl Carrier {
         let now = clock::now();
         self.pace.count();
         let packet = self.frame.packet();
-        // Nothing but TCP speaks here.
+        // Only TCP is carried here.
         let Some(segment) = Segment::parse(packet) else {
             return;
         };
@@ -287,7 +288,7 @@ impl Carrier {
     }
 }
 
-/// Puts the cookie of a SYN-ACK into the jar if its addressee has asked for one.
+/// Keeps the cookie of a SYN-ACK if its addressee has requested one.
 fn keep_cookie(jar: &CookieJar, stranger: Ipv4Addr, packet: &[u8]) {
     let mut jar = lock(jar);
     let Some(place) = jar.get_mut(&stranger) else {
@@ -301,7 +302,7 @@ fn keep_cookie(jar: &CookieJar, stranger: Ipv4Addr, packet: &[u8]) {
     }
 }
 
-/// How late a wire was.
+/// The lateness of a wire.
 pub(super) fn lateness(carried: &[Carried; 2]) -> [LatenessSummary; 2] {
     carried.each_ref().map(|carried| carried.lateness.summary())
 }

@@ -28,7 +28,7 @@ fn resource(url: &str, body_bytes: u64) -> Resource {
     }
 }
 
-/// Answers of a page with these targets; the lengths of the bodies tell them apart.
+/// Answers of a page with these targets; the lengths of the bodies identify them.
 fn answers(recorded: &[(&str, u64)]) -> Answers {
     let mut resources: Vec<_> = recorded
         .iter()

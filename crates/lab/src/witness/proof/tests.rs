@@ -9,7 +9,7 @@ use super::*;
 use crate::ledger::Ledger;
 use crate::packet::{Segment, TcpFlags};
 
-/// What one connection did on the wire.
+/// What one connection does on the wire.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Opening {
     Plain,
@@ -26,7 +26,7 @@ const ALWAYS: FastOpen = FastOpen::Cookies {
 
 use Opening::{AsksForACookie, DataAccepted, DataRefused, Plain};
 
-/// The entry that a relay would have made of it.
+/// The relay's entry of such a connection.
 fn entry(connection: u32, opening: Opening) -> Entry {
     let client = (
         IpAddr::V4(Ipv4Addr::new(198, 18, 0, 1)),
@@ -76,7 +76,7 @@ fn entry(connection: u32, opening: Opening) -> Entry {
     ledger.entries()[0].clone()
 }
 
-/// What the witnesses say when none lies.
+/// The reports of honest witnesses.
 fn honest(openings: &[Opening]) -> (Vec<Statement>, Counters) {
     let accepted = |opening: Opening| opening == DataAccepted;
     let statement = |(connection, opening): (usize, &Opening)| Statement {
@@ -99,7 +99,7 @@ fn honest(openings: &[Opening]) -> (Vec<Statement>, Counters) {
     (openings.iter().enumerate().map(statement).collect(), counters)
 }
 
-/// The disagreements after `fake` has changed what the witnesses say.
+/// The disagreements after `fake` has changed the reports.
 fn disagreements(
     promise: FastOpen,
     openings: &[Opening],
@@ -305,7 +305,7 @@ fn every_contradiction_is_listed() {
         statements[1].tcp_info = Some(false);
         counters.passive = 0;
     });
-    // The connection that the relay did not see is missing from its count, too.
+    // The connection that the relay did not see is missing from its counts, too.
     assert_eq!(found.len(), 4, "{found:?}");
 }
 

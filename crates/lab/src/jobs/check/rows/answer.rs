@@ -1,4 +1,4 @@
-//! What a server does with a SYN (RFC 7413, section 4.2.2).
+//! How a server answers a SYN (RFC 7413, section 4.2.2).
 
 use super::{Level, Row, Trial};
 use crate::jobs::check::finding::{Finding, Stop, yes};
@@ -171,7 +171,7 @@ fn window(stage: &mut ServerStage) -> Result<Finding, Stop> {
     Ok(Finding::judged(early > 0 && early <= ordinary, seen))
 }
 
-/// Bytes that a server sends to a client that acknowledges none of them, sent again or not counted once.
+/// Bytes that a server sends to a client that acknowledges none of them. Retransmitted bytes count once.
 fn answered_bytes(stage: &mut ServerStage, syn: &Packet) -> usize {
     stage.data_to(syn, SOON);
     stage.wire.drain(SILENCE);

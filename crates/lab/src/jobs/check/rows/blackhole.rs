@@ -1,7 +1,7 @@
-//! `tcp_fastopen_blackhole_timeout_sec`: Linux suspects a path that swallows what follows the SYN, and turns the
-//! client's Fast Open off for a time (`net/ipv4/tcp_fastopen.c`, `tcp_fastopen_active_disable`).
+//! `tcp_fastopen_blackhole_timeout_sec`: if Linux suspects that a path drops what follows the SYN, it turns the
+//! client's Fast Open off for this time (`net/ipv4/tcp_fastopen.c`, `tcp_fastopen_active_disable`).
 //!
-//! It is 0, never, by default since Linux 5.14. Setting and state belong to a network namespace; the time holds for
+//! The default is 0 (never) since Linux 5.14. Setting and state belong to a network namespace; the time holds for
 //! every server. Left out: three lost SYNs in a row, which raise the same suspicion after seven seconds.
 
 use std::fs;
@@ -86,9 +86,9 @@ pub(super) const ROWS: &[Row] = &[
 
 const SETTING: &str = "tcp_fastopen_blackhole_timeout_sec";
 const TIME: Duration = Duration::from_secs(1);
-/// Room for the kernel's tick and for ours.
+/// Tolerance for the kernel's tick and the row's own timing.
 const ROOM: Duration = Duration::from_millis(50);
-/// How far out of order a segment is, bytes.
+/// The gap before a segment that is out of order, bytes.
 const GAP: u32 = 500;
 
 fn default(stage: &mut ClientStage) -> Result<Finding, Stop> {
@@ -123,7 +123,7 @@ fn timeouts(stage: &mut ClientStage) -> Result<Finding, Stop> {
     suspected_by(stage, three_timeouts)
 }
 
-/// Whether what `happens` turns Fast Open off everywhere, and only for the time.
+/// Whether the event `happens` turns Fast Open off for all servers, and only for the set time.
 fn suspected_by(
     stage: &mut ClientStage,
     happens: fn(&mut ClientStage) -> Result<Instant, Stop>,
@@ -213,7 +213,7 @@ fn lost_syn(stage: &mut ClientStage) -> Result<Finding, Stop> {
     Ok(Finding::judged(counted == 0 && is_open(&syn), seen))
 }
 
-/// The time is 1 s, and there are cookies of two servers.
+/// Sets the time to 1 s, and gets cookies of two servers.
 fn turn_on(stage: &mut ClientStage) -> Result<(), Stop> {
     set_sysctl(SETTING, &TIME.as_secs().to_string())?;
     stage.warm(SERVER)?;
@@ -221,8 +221,8 @@ fn turn_on(stage: &mut ClientStage) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A connection whose SYN data is taken and that is then reset by a segment that does not come next; since when
-/// there is a suspicion.
+/// A connection whose SYN data is acknowledged, and which an out-of-order segment then resets. Returns when the
+/// suspicion began.
 fn reset_out_of_order(stage: &mut ClientStage) -> Result<Instant, Stop> {
     let (call, answered) = taken(stage)?;
     let mut odd = call.syn.reply(answered.end().wrapping_add(GAP), call.syn.end());
@@ -239,7 +239,7 @@ fn reset_out_of_order(stage: &mut ClientStage) -> Result<Instant, Stop> {
     Ok(begun)
 }
 
-/// The same with the end of a stream of which the beginning is missing; the kernel looks at the connection's end.
+/// The same with a FIN behind missing data. The kernel checks when the connection ends.
 fn fin_out_of_order(stage: &mut ClientStage) -> Result<Instant, Stop> {
     let (call, answered) = taken(stage)?;
     let mut odd = call.syn.reply(answered.end().wrapping_add(GAP), call.syn.end());
@@ -254,7 +254,7 @@ fn fin_out_of_order(stage: &mut ClientStage) -> Result<Instant, Stop> {
     Ok(begun)
 }
 
-/// The same with data that is not acknowledged, sent again three times.
+/// The same with data that is not acknowledged, and sent again three times.
 fn three_timeouts(stage: &mut ClientStage) -> Result<Instant, Stop> {
     let (call, answered) = taken(stage)?;
     (&call.socket)
@@ -275,7 +275,7 @@ fn three_timeouts(stage: &mut ClientStage) -> Result<Instant, Stop> {
     Ok(begun)
 }
 
-/// A connection whose SYN data was taken.
+/// A connection whose SYN data was acknowledged.
 fn taken(stage: &mut ClientStage) -> Result<(Call, Packet), Stop> {
     let call = stage.call(SERVER, REQUEST)?;
     let answered = stage.answer(
@@ -289,7 +289,7 @@ fn taken(stage: &mut ClientStage) -> Result<(Call, Packet), Stop> {
     Ok((call, answered))
 }
 
-/// A connection whose SYN data is taken and answered; whether the kernel took the answer.
+/// A connection whose SYN data is acknowledged and answered. Returns whether the kernel accepted the answer.
 fn get_answer(stage: &mut ClientStage) -> Result<bool, Stop> {
     let (call, answered) = taken(stage)?;
     let mut answer = call.syn.reply(answered.end(), call.syn.end());
@@ -302,7 +302,7 @@ fn get_answer(stage: &mut ClientStage) -> Result<bool, Stop> {
     Ok(is_taken)
 }
 
-/// The SYN of another connection, which is then opened and reset.
+/// The SYN of another connection, which is then established and reset.
 fn try_again(stage: &mut ClientStage, server: Peer) -> Result<Packet, Stop> {
     Ok(stage.open_and_reset(server, &Answer::plain())?)
 }
@@ -327,7 +327,7 @@ fn wait_until(instant: Instant) {
     thread::sleep(instant.saturating_duration_since(Instant::now()));
 }
 
-/// Fails where this machine was too busy to look in time.
+/// Fails if this machine was too busy to look in time.
 fn in_time(begun: Instant, time: Duration) -> Result<(), LabError> {
     if begun.elapsed() < time {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What a client keeps of a server (RFC 7413, section 4.1.3).
+//! What a client caches of a server (RFC 7413, section 4.1.3).
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! When it does not work (RFC 7413, sections 4.1.3.1 and 4.2.2).
+//! Fallback when Fast Open does not work (RFC 7413, sections 4.1.3.1 and 4.2.2).
 
 use std::io::Read;
 
@@ -138,7 +138,7 @@ fn disable(stage: &mut ClientStage) -> Result<Finding, Stop> {
     let seen = format!(
         "{with_data} of {TIMES} connections began with data in the SYN, and waited {waited_ms:.0} ms for it."
     );
-    // The first cannot know.
+    // The first connection cannot know yet.
     Ok(Finding::judged(with_data < TIMES, seen))
 }
 
@@ -208,7 +208,7 @@ fn resend(stage: &mut ClientStage) -> Result<Finding, Stop> {
     ))
 }
 
-/// A connection whose SYN with data is lost and whose bare SYN is answered; `None` if it had none to lose.
+/// A connection whose SYN with data is lost, and whose SYN without data is answered; `None` if its SYN had no data.
 fn lose_data(stage: &mut ClientStage) -> Result<Option<Again>, Stop> {
     let call = stage.call(SERVER, REQUEST)?;
     let again = if call.syn.payload.is_empty() {
@@ -224,7 +224,7 @@ fn lose_data(stage: &mut ClientStage) -> Result<Option<Again>, Stop> {
 }
 
 fn frag_needed(stage: &mut ClientStage) -> Result<Finding, Stop> {
-    /// Half of the timeout after which it would go again anyway.
+    /// Half of the timeout after which the SYN would be sent again anyway.
     const AT_ONCE_MS: f64 = 500.0;
     let long = vec![b'.'; 1_400];
     stage.warm(SERVER)?;

@@ -1,4 +1,4 @@
-//! The option on the wire (RFC 7413, section 4.1.1).
+//! The Fast Open option on the wire (RFC 7413, section 4.1.1).
 
 use super::{Level, Row, Trial};
 use crate::jobs::check::client::{ClientStage, MSS, Peer, REQUEST, granted};

@@ -1,4 +1,4 @@
-//! Handshakes out of the ordinary, as packetdrill's tests have them for Linux.
+//! Unusual handshakes, as in packetdrill's tests for Linux.
 
 use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
@@ -127,7 +127,7 @@ fn syn_ack_fin(stage: &mut ClientStage) -> Result<Finding, Stop> {
     Ok(Finding::judged(acknowledged && read && ended, seen))
 }
 
-/// Whether an answer in the SYN-ACK is acknowledged, read, and seen to end.
+/// Whether an answer in the SYN-ACK is acknowledged, whether it is read, and whether its end is seen.
 fn answered_at_once(stage: &mut ClientStage, fin: bool) -> Result<(bool, bool, bool), Stop> {
     const HELLO: &[u8] = b"hello";
     stage.warm(SERVER)?;
@@ -205,12 +205,12 @@ fn zero_payload(stage: &mut ClientStage) -> Result<Finding, Stop> {
     ))
 }
 
-/// Bytes that show where they belong.
+/// Bytes that depend on their position.
 fn numbered(count: usize) -> Vec<u8> {
     (0..count).map(|at| (at % 251) as u8).collect()
 }
 
-/// Reads until `buffer` is full or nothing more comes soon; how much came.
+/// Reads until `buffer` is full, or nothing more comes soon. Returns the number of bytes.
 fn read_soon(call: &mut Call, buffer: &mut [u8]) -> usize {
     let deadline = Instant::now() + SOON;
     let mut filled = 0;

@@ -1,4 +1,4 @@
-//! What a cookie is worth: addresses, keys and their rotation (RFC 7413, section 4.1.2).
+//! Which cookies a server accepts: addresses, keys and their rotation (RFC 7413, section 4.1.2).
 
 use nix::libc;
 

@@ -1,4 +1,4 @@
-//! When a server does less: off by default, too many pending, timeouts (RFC 7413, sections 4.2 and 5.1).
+//! Limits of a server: off by default, too many pending requests, timeouts (RFC 7413, sections 4.2 and 5.1).
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -133,7 +133,7 @@ pub(super) const ROWS: &[Row] = &[
 
 /// The initial timeout is 1 s (RFC 6298, section 2.1).
 const RETRANSMISSION: Duration = Duration::from_secs(4);
-/// More pending requests than anybody allows in a test; some thousand connections take a second.
+/// More pending requests than a test allows; some thousand connections take a second.
 const MANY: usize = 1_100;
 
 fn data_timeout(stage: &mut ServerStage) -> Result<Finding, Stop> {
@@ -203,7 +203,7 @@ fn limit(stage: &mut ServerStage) -> Result<Finding, Stop> {
         return Ok(Finding::judged(false, "The very first was refused."));
     };
     stage.ack(first, &first_answer.clone(), &[])?;
-    // The kernel keeps the ACK for later where the application holds the connection's lock at that moment.
+    // The kernel delays the ACK if the application holds the connection's lock at that moment.
     let deadline = Instant::now() + SOON;
     let again = loop {
         let (syn, syn_ack) = stage.open(&ticket, REQUEST)?;
@@ -228,7 +228,7 @@ fn reset_after_accept(stage: &mut ServerStage) -> Result<Finding, Stop> {
     let ticket = stage.ticket()?;
     for _ in 0..2 {
         let (syn, syn_ack) = stage.open(&ticket, REQUEST)?;
-        // It is answered once it is accepted.
+        // The server answers once it has accepted the connection.
         let answer = stage.wire.expect("answer before the ACK", SOON, |packet| {
             packet.destination == syn.source && !packet.payload.is_empty()
         })?;
@@ -252,7 +252,7 @@ fn reset_before_accept(stage: &mut ServerStage) -> Result<Finding, Stop> {
     third(stage, &ticket)
 }
 
-/// Whether two requests that were reset still count.
+/// Whether two requests that were reset still count as pending.
 fn third(stage: &mut ServerStage, ticket: &[u8]) -> Result<Finding, Stop> {
     let (syn, syn_ack) = stage.open(ticket, REQUEST)?;
     let counted = syn_ack.takes_of(&syn) == Some(0);

@@ -1,4 +1,4 @@
-//! What a row is, and the list of them: one module for each group of rules.
+//! The definition of a row, and the list of rows: one module for each group.
 
 mod answer;
 mod blackhole;
@@ -32,20 +32,20 @@ pub(super) const GROUPS: &[&[Row]] = &[
     paths::ROWS,
 ];
 
-/// One behaviour.
+/// A behaviour to check.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Row {
-    /// Its name: the number of the rule, where it has one, and a word.
+    /// Its name: the number of the rule, if it has one, and a word.
     pub id: &'static str,
-    /// How strongly it is asked for.
+    /// How strongly the RFC or Linux asks for it.
     pub level: Level,
-    /// Section of RFC 7413; empty where the RFC says nothing of it.
+    /// Section of RFC 7413; empty if the RFC does not mention it.
     pub section: &'static str,
-    /// What should be seen.
+    /// The expected behaviour.
     pub behaviour: &'static str,
-    /// What is done to see it.
+    /// How the row provokes it.
     pub done: &'static str,
-    /// How it is done, and to whom.
+    /// The code of the row, and the side that it examines.
     #[serde(flatten)]
     pub(in crate::jobs::check) trial: Trial,
 }
@@ -56,7 +56,7 @@ pub enum Level {
     /// The RFC requires it.
     #[serde(rename = "MUST")]
     Must,
-    /// The RFC forbids the contrary.
+    /// The RFC forbids the opposite.
     #[serde(rename = "MUST NOT")]
     MustNot,
     /// The RFC asks for it, unless there are reasons.
@@ -65,18 +65,18 @@ pub enum Level {
     /// The RFC allows it.
     #[serde(rename = "MAY")]
     May,
-    /// The RFC describes it, without a word in capitals.
+    /// The RFC describes it without a keyword in capitals.
     #[serde(rename = "described")]
     Described,
     /// Advice to applications or operators.
     #[serde(rename = "advice")]
     Advice,
-    /// Not the RFC's: what packetdrill's tests, or the kernel's documentation, hold Linux to.
+    /// Not in the RFC: packetdrill's tests, or the kernel's documentation, expect it of Linux.
     #[serde(rename = "Linux")]
     Linux,
 }
 
-/// Who is examined, and how.
+/// The side that a row examines, and its code.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(tag = "side", rename_all = "lowercase")]
 pub(in crate::jobs::check) enum Trial {
@@ -85,7 +85,7 @@ pub(in crate::jobs::check) enum Trial {
         #[serde(skip)]
         run: fn(&mut ClientStage) -> Result<Finding, Stop>,
     },
-    /// This kernel's client and its server, with a middlebox between them or without.
+    /// This kernel's client and server, with or without a middlebox between them.
     #[serde(rename = "both")]
     Pair {
         #[serde(skip)]

@@ -1,4 +1,4 @@
-//! Both kernels and what may stand between them (RFC 7413, sections 4.1.3.1 and 7.1).
+//! Both kernels, and the middleboxes between them (RFC 7413, sections 4.1.3.1 and 7.1).
 
 use firstflight_load::ledger::Entry;
 use firstflight_path::{IpVersion, MiddleboxKind};
@@ -73,7 +73,7 @@ const fn behind(id: &'static str, behaviour: &'static str, middlebox: MiddleboxK
     }
 }
 
-/// Three requests over a path; what came of them, and what the relay saw.
+/// Sends three requests over a path. Returns their results, and what the relay saw.
 pub(in crate::jobs::check) fn run(
     ip: IpVersion,
     middlebox: Option<MiddleboxKind>,
@@ -104,7 +104,7 @@ pub(in crate::jobs::check) fn run(
     let holds = match middlebox {
         None => {
             let soon = |ms: &&Option<f64>| ms.is_some_and(|ms| ms < 1.5 * RTT_MS);
-            // Two of three: a machine may be busy for once.
+            // Two of three, because the machine may be busy once.
             2 * answered.iter().filter(soon).count() > TIMES && [taken, in_syn, active as usize] == [TIMES; 3]
         }
         Some(_) => through && once,

@@ -1,4 +1,4 @@
-//! Asking for a cookie (RFC 7413, sections 2 and 4.2.1).
+//! Cookie requests (RFC 7413, sections 2 and 4.2.1).
 
 use super::{Level, Row, Trial};
 use crate::jobs::check::client::{Answer, ClientStage, REQUEST, SERVER};
@@ -120,7 +120,7 @@ fn not_by_default(stage: &mut ClientStage) -> Result<Finding, Stop> {
     Ok(Finding::judged(bare && counters.active == 0, seen))
 }
 
-/// What a SYN says of Fast Open.
+/// The Fast Open option of a SYN, as text.
 pub(super) fn option_of(syn: &Packet) -> String {
     match (syn.cookie(), syn.experimental_cookie()) {
         (Some([]), _) => "asks for a cookie".to_owned(),
