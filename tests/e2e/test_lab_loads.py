@@ -102,7 +102,7 @@ def test_a_managed_queue_drops_and_the_page_loads(discipline: str, emulator: Emu
     assert record["relay"]["dropped"] > 0
 
 
-def test_both_modes_and_every_repeat_of_a_seed_meet_the_same_dice(emulator: Emulator) -> None:
+def test_both_modes_and_every_repeat_of_a_seed_lose_the_same_packets(emulator: Emulator) -> None:
     lossy = chain(10)
     plans = [(lossy, planned(lossy, "tcp", loss=0.05, seed=seed)) for seed in (1, 1, 2, 3, 4)]
     first, again, *others = (record["relay"]["lost"] for record in load_all(emulator, plans, at_a_time=5))

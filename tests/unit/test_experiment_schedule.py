@@ -43,7 +43,7 @@ def test_every_cell_has_as_many_loads_as_repeats(repeats: int, seed: int, mode: 
 
 
 @given(st.integers(0, 1000))
-def test_a_block_is_one_repeat_of_all_modes_with_the_same_dice(seed: int) -> None:
+def test_a_block_is_one_repeat_of_all_modes_with_the_same_seeds(seed: int) -> None:
     for block in Schedule(Plan(seed=seed), PAGES):
         assert {load.mode for load in block.loads} == {"tcp", "tfo"}
         assert len({(load.page, load.path, load.repeat, load.seed, load.block) for load in block.loads}) == 1
@@ -63,15 +63,15 @@ def test_order_counts_the_loads_of_the_run() -> None:
     assert [load.order for load in loads] == list(range(len(loads)))
 
 
-def test_one_more_page_leaves_the_dice_of_the_others_alone() -> None:
-    def dice(pages: list[str]) -> dict[str, int]:
+def test_one_more_page_leaves_the_seeds_of_the_others_alone() -> None:
+    def seeds(pages: list[str]) -> dict[str, int]:
         return {load.load_id: load.seed for load in loads_of(Schedule(Plan(), pages))}
 
-    fewer, more = dice(["wikipedia"]), dice(PAGES)
+    fewer, more = seeds(["wikipedia"]), seeds(PAGES)
     assert fewer.items() <= more.items()
 
 
-def test_each_cookie_state_has_blocks_of_its_own_with_the_same_dice() -> None:
+def test_each_cookie_state_has_blocks_of_its_own_with_the_same_seeds() -> None:
     plan = resolve({"cookies": "warm,pool:3", "repeats": "2", "rtt": "20"})
     loads = loads_of(Schedule(plan, ["wsj"]))
     assert len({load.load_id for load in loads}) == len(loads) == 8

@@ -234,7 +234,7 @@ def test_the_first_treatment_is_the_baseline_and_of_modes_the_one_without_fast_o
     assert resolve({"mode": "tfo,tcp"}).baseline == resolve({"mode": "tfo"}).baseline == "tcp"
 
 
-def test_a_block_has_a_load_of_each_treatment_with_the_same_dice_on_its_own_path() -> None:
+def test_a_block_has_a_load_of_each_treatment_with_the_same_seed_on_its_own_path() -> None:
     plan = resolve({"compare": "loss=0,0.01,0.02", "rtt": "20,100", "repeats": 6, "engine": "simulate"})
     schedule = Schedule(plan, ["amazon", "wsj"])
     assert (schedule.block_size, schedule.cells, schedule.loads) == (3, 12, 72)

@@ -76,13 +76,13 @@ def conditions(recorded: list[str]) -> list[Condition]:
     Args:
         recorded: Its pages other than the paper's, by the names of their recordings.
     """
-    dice = random.Random(SEED)
+    generator = random.Random(SEED)
     pages = [*PAPER_PAGES, *recorded]
     settings = list(product(RTTS_MS, RATES_BPS, LOSSES, ("access", "star"), (True, False)))
     return [
         Condition(number, page, _path(*setting[:4]), setting[4])
         for number, (page, setting) in enumerate(
-            zip(_cycle(pages, dice), _cycle(settings, dice), strict=True)
+            zip(_cycle(pages, generator), _cycle(settings, generator), strict=True)
         )
     ]
 
@@ -105,9 +105,9 @@ def _path(rtt_ms: float, rate_bps: int, loss: float, topology: str) -> Path:
     return Path(topology, rtt_ms, rate_bps, up_bps, Queue(packets=1000), loss)
 
 
-def _cycle(values: Sequence[_T], dice: random.Random) -> list[_T]:
+def _cycle(values: Sequence[_T], generator: random.Random) -> list[_T]:
     """`CONDITIONS` values in random order; each occurs equally often, as far as the number divides."""
     drawn: list[_T] = []
     while len(drawn) < CONDITIONS:
-        drawn += dice.sample(values, len(values))
+        drawn += generator.sample(values, len(values))
     return drawn[:CONDITIONS]

@@ -51,8 +51,8 @@ def predict(condition: Condition, page: LoadedPage, measured: Measured, simulato
 
     is_certain = condition.path.loss == 0
     simulated = [median_ms(mode, range(1 if is_certain else SEEDS)) for mode in MODES]
-    dice = range(SEEDS, SEEDS + measured.n)
-    again = simulated if is_certain else [median_ms(mode, dice) for mode in MODES]
+    other_seeds = range(SEEDS, SEEDS + measured.n)
+    again = simulated if is_certain else [median_ms(mode, other_seeds) for mode in MODES]
     saved_ms = critical_path(load("tcp", 0), page.page).could_save_rtts_ms
     lantern = {
         mode: lantern_plt_ms(page.page, condition.path, mode, keep_alive=condition.keep_alive)

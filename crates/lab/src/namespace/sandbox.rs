@@ -49,13 +49,17 @@ pub fn enter(for_clients: bool) -> Result<Side, LabError> {
     let (uid, gid) = (geteuid(), getegid());
     // Real-time priority needs a capability of the host's user namespace, so take it before leaving that.
     let realtime = scheduling::become_realtime();
-    let clerk = if uid.is_root() { Some(Clerk::hire()?) } else { None };
+    let mapper = if uid.is_root() {
+        Some(IdMapper::start()?)
+    } else {
+        None
+    };
     let flags = CloneFlags::CLONE_NEWUSER
         | CloneFlags::CLONE_NEWNET
         | CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID;
     unshare(flags).map_err(LabError::NoNamespaces)?;
-    if !clerk.is_some_and(Clerk::map_two_users) {
+    if !mapper.is_some_and(IdMapper::map_two_users) {
         let renamed = uid.is_root() && for_clients;
         let inside = |id| if renamed { NOBODY } else { id };
         write_id_map("setgroups", "deny")?;
@@ -131,14 +135,14 @@ pub(super) fn maps_nobody() -> bool {
 }
 
 /// A child in the caller's user namespace. Mapping a second user takes rights there (`user_namespaces(7)`).
-struct Clerk {
+struct IdMapper {
     child: Pid,
     start: OwnedFd,
 }
 
-impl Clerk {
+impl IdMapper {
     /// Starts the child, which waits.
-    fn hire() -> Result<Self, LabError> {
+    fn start() -> Result<Self, LabError> {
         let failed = |errno| LabError::system("starting a helper", errno);
         let lab = getpid();
         let (reader, start) = pipe().map_err(failed)?;

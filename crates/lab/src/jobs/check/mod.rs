@@ -3,7 +3,7 @@
 //! Each row has its own lab with one wire. At one end is this kernel, as client or as server; at the other a script
 //! writes and reads single packets, as packetdrill does. So a row decides every option that the peer sends, and no
 //! other packet is on the wire. There is no path: packets cross at once, and only the kernel's own timers take
-//! time. Rows of a pair have both kernels, with a relay between them. [`remote`] runs some of the server's rows
+//! time. Rows of a pair have both kernels, with a relay between them. `remote` runs some of the server's rows
 //! outside of a lab, with this machine's ordinary client.
 
 mod app;

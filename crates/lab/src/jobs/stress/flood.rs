@@ -9,7 +9,7 @@ use std::time::Duration;
 use firstflight_path::{Purpose, Stream};
 use serde::{Deserialize, Serialize};
 
-use super::flood_packet::{stranger, syn, take_back};
+use super::flood_packet::{spoofed_address, syn, take_back};
 use super::meter::{self, Processors};
 use super::wire::{CookieJar, lock};
 use crate::error::ServerProblem;
@@ -140,12 +140,12 @@ struct Attacker {
 impl Attacker {
     /// Requests a cookie from each address in turn, and resets every connection.
     fn fetch_cookies(&mut self, addresses: u16, jar: &CookieJar) -> Result<(), LabError> {
-        let strangers: Vec<_> = (0..addresses).map(stranger).collect();
-        for some in strangers.chunks(ASKED_AT_ONCE) {
-            lock(jar).extend(some.iter().map(|stranger| (*stranger, None)));
+        let sources: Vec<_> = (0..addresses).map(spoofed_address).collect();
+        for some in sources.chunks(ASKED_AT_ONCE) {
+            lock(jar).extend(some.iter().map(|source| (*source, None)));
             let asked: Vec<_> = some
                 .iter()
-                .map(|stranger| (self.port_of(*stranger), self.random.next_u64() as u32))
+                .map(|source| (self.port_of(*source), self.random.next_u64() as u32))
                 .collect();
             for (source, sequence) in &asked {
                 self.send(&syn(*source, self.server, *sequence, Some(&[]), &[])?)?;
@@ -179,11 +179,11 @@ impl Attacker {
     }
 
     fn packet(&mut self, kind: Kind) -> Result<Frame, LabError> {
-        let anybody = stranger(self.random.next_u64() as u16);
+        let spoofed = spoofed_address(self.random.next_u64() as u16);
         let (who, cookie) = match kind {
-            Kind::Plain => (anybody, None),
+            Kind::Plain => (spoofed, None),
             Kind::Forged => (
-                anybody,
+                spoofed,
                 Some(
                     std::iter::repeat_with(|| self.random.next_u64() as u8)
                         .take(COOKIE_BYTES)
@@ -204,10 +204,10 @@ impl Attacker {
         syn(source, self.server, sequence, cookie.as_deref(), data)
     }
 
-    fn port_of(&mut self, stranger: Ipv4Addr) -> SocketAddrV4 {
+    fn port_of(&mut self, source: Ipv4Addr) -> SocketAddrV4 {
         let unreserved = u64::from(u16::MAX - FIRST_UNRESERVED) + 1;
         let port = FIRST_UNRESERVED + self.random.next_below(unreserved) as u16;
-        SocketAddrV4::new(stranger, port)
+        SocketAddrV4::new(source, port)
     }
 
     fn send(&self, packet: &Frame) -> Result<(), LabError> {
@@ -217,14 +217,14 @@ impl Attacker {
     }
 }
 
-fn wait_for_cookies(strangers: &[Ipv4Addr], jar: &CookieJar) -> Result<Vec<Vec<u8>>, LabError> {
+fn wait_for_cookies(sources: &[Ipv4Addr], jar: &CookieJar) -> Result<Vec<Vec<u8>>, LabError> {
     let deadline = clock::now() + COOKIE_TIMEOUT.as_nanos() as u64;
     loop {
         let found: Option<Vec<_>> = {
             let jar = lock(jar);
-            strangers
+            sources
                 .iter()
-                .map(|stranger| jar.get(stranger).cloned().flatten())
+                .map(|source| jar.get(source).cloned().flatten())
                 .collect()
         };
         if let Some(found) = found {

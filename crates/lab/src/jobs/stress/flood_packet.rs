@@ -51,7 +51,7 @@ pub(super) fn take_back(
 }
 
 /// An address that is neither the client's nor the server's, from 198.18.1.0 to 198.18.255.255.
-pub(super) fn stranger(number: u16) -> Ipv4Addr {
+pub(super) fn spoofed_address(number: u16) -> Ipv4Addr {
     let [high, low] = (0x100 + number % (u16::MAX - 0xff)).to_be_bytes();
     Ipv4Addr::new(198, 18, high, low)
 }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_syn_says_what_it_was_told_to() {
-        let source = SocketAddrV4::new(stranger(7), 4_000);
+        let source = SocketAddrV4::new(spoofed_address(7), 4_000);
         for (fast_open, length) in [
             (None, None),
             (Some(&[][..]), Some(0)),
@@ -90,9 +90,9 @@ mod tests {
     }
 
     #[test]
-    fn no_stranger_has_an_address_of_the_lab() {
+    fn no_spoofed_address_is_one_of_the_lab() {
         for number in [0, 1, 254, 255, 0xfeff, 0xff00, u16::MAX] {
-            let [.., third, _] = stranger(number).octets();
+            let [.., third, _] = spoofed_address(number).octets();
             assert_ne!(third, 0, "{number}");
         }
     }

@@ -248,12 +248,12 @@ impl Carrier {
             return;
         };
         if self.direction == Direction::Down
-            && let IpAddr::V4(stranger) = segment.destination.0
-            && stranger != CLIENT
+            && let IpAddr::V4(spoofed) = segment.destination.0
+            && spoofed != CLIENT
         {
             tally.strangers_packets += 1;
             tally.strangers_bytes += u64::from(segment.packet_bytes);
-            keep_cookie(&self.jar, stranger, packet);
+            keep_cookie(&self.jar, spoofed, packet);
             return;
         }
         tally.count(&segment);
@@ -289,9 +289,9 @@ impl Carrier {
 }
 
 /// Keeps the cookie of a SYN-ACK if its addressee has requested one.
-fn keep_cookie(jar: &CookieJar, stranger: Ipv4Addr, packet: &[u8]) {
+fn keep_cookie(jar: &CookieJar, spoofed: Ipv4Addr, packet: &[u8]) {
     let mut jar = lock(jar);
-    let Some(place) = jar.get_mut(&stranger) else {
+    let Some(place) = jar.get_mut(&spoofed) else {
         return;
     };
     let Some((_, tcp, _)) = packet::parse(packet) else {
