@@ -11,18 +11,18 @@ pub struct Page {
     pub format: String,
     /// Short name, used in tables and file names: letters, digits and `-_.`; not `.` or `..`.
     pub name: String,
-    /// Where the page comes from: recording, date, tool.
+    /// The source of the page: recording, date, tool.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// What is loaded. The first one is the document; a resource comes after the one that discovers it.
+    /// The resources of the page. The first is the document; each comes after the one that discovers it.
     pub resources: Vec<Resource>,
-    /// References seen in the page that no recording answers. Listed, never requested.
+    /// References in the page without a recorded response. They are listed, never requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
-    /// What the recording tells of the way to hosts of the page. Replayed only where it is asked for.
+    /// Network properties of the page's hosts in the recording. Replayed only if a plan asks for that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<Host>,
-    /// The access link of the recording, if that is known: hosts lie beyond it.
+    /// The access link that the page was recorded over, if it is known. The hosts are beyond it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Link>,
 }
@@ -62,7 +62,7 @@ pub struct Link {
     pub up_bps: u64,
 }
 
-/// How far a host was when the page was recorded, and what it spoke.
+/// Round-trip time and protocols of a host when the page was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
@@ -71,19 +71,20 @@ pub struct Host {
     /// Round-trip time, ms; 0: not recorded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rtt_ms: f64,
-    /// Name lookup before the first connection, ms; 0: none was recorded.
+    /// Duration of the name lookup before the first connection, ms; 0: not recorded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lookup_ms: f64,
-    /// What it spoke over TLS; none: not recorded.
+    /// HTTP version that the host spoke over TLS; none: not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSpoken>,
     /// Round trips of a full TLS handshake: 2 as in TLS 1.2, 1 as in TLS 1.3; 0: not recorded.
     #[serde(default, skip_serializing_if = "is_no_trip")]
     pub tls_trips: u8,
-    /// The host whose connection of HTTP/2 carried its requests too (RFC 9113, section 9.1.1); none: its own did.
+    /// The host whose HTTP/2 connection also carried the requests to this host (RFC 9113, section 9.1.1); none: the
+    /// host had its own connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carrier: Option<String>,
-    /// What a TLS handshake took beyond its round trips, ms: verifying the certificate, above all.
+    /// Duration of a TLS handshake beyond its round trips, ms: mainly the verification of the certificate.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub verify_ms: f64,
 }
@@ -108,7 +109,7 @@ pub struct Resource {
     /// Request method.
     #[serde(default = "get", skip_serializing_if = "is_get")]
     pub method: String,
-    /// What the browser takes it for.
+    /// What the browser uses the resource for.
     pub kind: Kind,
     /// MIME type of the response, without parameters. May be empty (as for a 204).
     pub mime: String,
@@ -130,12 +131,12 @@ pub struct Resource {
     /// Whether the load event waits for it.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub blocks_load: bool,
-    /// Who discovers it. Only the document has none.
+    /// How the resource is discovered. Only the document has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initiator: Option<Initiator>,
 }
 
-/// Who discovers a resource, and when.
+/// Which resource discovers this one, and when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Initiator {
@@ -146,13 +147,14 @@ pub struct Initiator {
     /// With `via` = `parser`: bytes of the initiator's body that must have arrived, on the wire.
     #[serde(default, skip_serializing_if = "is_none")]
     pub at_byte: u64,
-    /// A resource that has to be done with, too, before this one is asked for: a script that holds the parser.
+    /// Index of a resource that must also have been processed before this one is requested, such as a script that
+    /// blocks the parser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<usize>,
-    /// Time that passes between discovery, or `after`, and request (a timer, user code waiting), ms.
+    /// Time between discovery, or the end of `after`, and the request, ms: a timer, or waiting code of the page.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub delay_ms: f64,
-    /// `true` where the recording did not say and a rule of the importer decided.
+    /// `true` if the recording does not name the initiator and a rule of the importer chose it.
     #[serde(default, skip_serializing_if = "is_no")]
     pub inferred: bool,
 }
@@ -163,15 +165,15 @@ pub struct Initiator {
 pub enum Via {
     /// The parser (or preload scanner) meets the reference while the initiator's body streams in.
     Parser,
-    /// A style sheet refers to it: once the sheet has arrived and been processed.
+    /// A style sheet refers to the resource, which is requested when the sheet has arrived and been processed.
     Style,
-    /// A script asks for it: once the script has arrived and been executed.
+    /// A script requests the resource when the script has arrived and been executed.
     Script,
-    /// The initiator's response redirects to it: once its header has arrived.
+    /// The initiator's response redirects to the resource, which is requested when the response's header has arrived.
     Redirect,
 }
 
-/// What the browser takes a resource for; decides its priority.
+/// What the browser uses a resource for. This decides its priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -185,7 +187,7 @@ pub enum Kind {
     Script,
     /// A web font.
     Font,
-    /// Data asked for by a script.
+    /// Data that a script requests.
     Xhr,
     /// An image.
     Image,
@@ -193,13 +195,13 @@ pub enum Kind {
     Other,
 }
 
-/// A reference that no recording answers.
+/// A reference without a recorded response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Missing {
-    /// The URL referred to.
+    /// The URL of the reference.
     pub url: String,
-    /// Where the reference stands and why it cannot be answered.
+    /// Where the reference is, and why it has no response.
     pub reason: String,
 }
 
