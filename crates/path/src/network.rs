@@ -89,6 +89,16 @@ pub struct Drops {
     pub taken: u64,
 }
 
+impl Drops {
+    fn count(&mut self, why: Dropped) {
+        match why {
+            Dropped::QueueFull => self.full += 1,
+            Dropped::Lost => self.lost += 1,
+            Dropped::Taken => self.taken += 1,
+        }
+    }
+}
+
 /// The paths between one client and its origins, with the packets on them.
 ///
 /// Upwards a packet crosses the link and then the delay. Downwards it crosses the delay and then, under
@@ -208,7 +218,9 @@ impl<P: Clone> Network<P> {
     pub fn meet(&mut self, now: Nanos, header: &Header) -> Option<Action> {
         let ruled = self.interference.meet(header);
         let action = ruled.or_else(|| self.guard.as_mut()?.meet(now, header));
-        self.drops.taken += u64::from(matches!(action, Some(Action::Drop | Action::Reset)));
+        if matches!(action, Some(Action::Drop | Action::Reset)) {
+            self.drops.count(Dropped::Taken);
+        }
         action
     }
 
@@ -368,11 +380,7 @@ impl<P: Clone> Network<P> {
     }
 
     fn note_dropped(&mut self, at: Nanos, direction: Direction, why: Dropped, held: Held<P>) {
-        match why {
-            Dropped::QueueFull => self.drops.full += 1,
-            Dropped::Lost => self.drops.lost += 1,
-            Dropped::Taken => self.drops.taken += 1,
-        }
+        self.drops.count(why);
         let payload = held.packet.payload;
         self.dropped.push_back(DroppedPacket {
             at,
