@@ -1,6 +1,7 @@
 // Packets out of the simulator's lines: crates/sim/src/trace.rs writes them.
 
 const LINE = /^ *(-?[\d.]+) (sent|arrived|full|lost|taken) +(up|down) +#(\d+) (.*)$/;
+const NUMBER = /, packet (\d+)$/;
 const MARKS = /, (ECT\(0\)|CE)$/;
 
 // Every packet in the order in which they were sent: `{conn, up, sent, arrived, fate, kind, label, text}`.
@@ -9,23 +10,32 @@ const MARKS = /, (ECT\(0\)|CE)$/;
 export function packetsOf(lines) {
   const packets = [];
   const underWay = new Map();
+  const sentBy = new Map();
   for (const line of lines) {
     const match = LINE.exec(line);
     if (!match) throw new Error(`no packet: ${line}`);
     const [, at, what, way, conn, written] = match;
-    const text = written.replace(MARKS, "");
+    const number = Number(NUMBER.exec(written)?.[1]);
+    const text = written.replace(NUMBER, "").replace(MARKS, "");
     const key = `${way} ${conn} ${text}`;
     if (what === "sent") {
       const packet = { conn: Number(conn), up: way === "up", sent: Number(at), arrived: null, fate: what, text };
       packets.push(Object.assign(packet, text.startsWith("Flags") ? ofTcp(text) : ofQuic(text)));
-      if (!underWay.has(key)) underWay.set(key, []);
-      underWay.get(key).push(packet);
+      for (const [map, of] of [[underWay, key], [sentBy, conn]]) {
+        if (!map.has(of)) map.set(of, []);
+        map.get(of).push(packet);
+      }
+    } else if (what === "arrived") {
+      // Packets that read the same arrive in the order in which they were sent. A duplicate arrives without having been
+      // sent.
+      const packet = underWay.get(key)?.shift();
+      if (packet) Object.assign(packet, { fate: what, arrived: Number(at) });
     } else {
-      // Packets that read the same arrive in the order in which they were sent; one is dropped as it is sent. A duplicate
-      // arrives without having been sent.
-      const alike = underWay.get(key);
-      const packet = what === "arrived" ? alike?.shift() : alike?.pop();
-      if (packet) Object.assign(packet, { fate: what, arrived: what === "arrived" ? Number(at) : null });
+      // The line of one that was dropped says which of its connection's packets it was.
+      const packet = sentBy.get(conn)?.[number - 1];
+      const alike = underWay.get(key) ?? [];
+      if (alike.includes(packet)) alike.splice(alike.indexOf(packet), 1);
+      if (packet) packet.fate = what;
     }
   }
   return packets;

@@ -92,12 +92,22 @@ def simulated(number: int) -> tuple[PlannedLoad, LoadedPage, str, list[str]]:
 ALIKE = [
     "     1.000 sent    down #0 OneRtt:1200",
     "     2.000 sent    down #0 OneRtt:1200",
-    "     2.000 lost    down #0 OneRtt:1200",
+    "     2.000 lost    down #0 OneRtt:1200, packet 2",
     "     3.000 sent    down #0 OneRtt:1200",
     "    51.000 arrived down #0 OneRtt:1200",
     "    53.000 arrived down #0 OneRtt:1200",
 ]
 """A packet trace of QUIC packets with equal text. The second one is lost."""
+
+FIRST_OF_QUEUE = [
+    "     1.000 sent    down #0 OneRtt:1200",
+    "     2.000 sent    down #0 OneRtt:1200",
+    "     3.000 sent    down #0 OneRtt:1200",
+    "    52.000 full    down #0 OneRtt:1200, packet 2",
+    "    52.000 arrived down #0 OneRtt:1200",
+    "    53.000 arrived down #0 OneRtt:1200",
+]
+"""The same, but a managed queue drops the second packet when its turn has come."""
 
 
 @cache
@@ -114,7 +124,7 @@ def answer() -> dict[str, Any]:
             {"record": json.loads(record), "page": _profile(page), "path": load.path.to_json(load.seed)}
             for load, page, record, _ in loads
         ],
-        "traces": [*(packets for *_, packets in loads), ALIKE],
+        "traces": [*(packets for *_, packets in loads), ALIKE, FIRST_OF_QUEUE],
         "settings": SETTINGS,
         "addresses": [
             "#rtt=100000&page=moon&seed=1.5&x=1&mode=tcp",
@@ -178,6 +188,12 @@ def test_of_packets_that_read_the_same_the_one_that_was_lost_is_the_one_that_was
     found = answer()["packets"][len(LOADS)]
     assert [packet["fate"] for packet in found] == ["arrived", "lost", "arrived"]
     assert [packet["arrived"] for packet in found] == [51, None, 53]
+
+
+def test_of_packets_that_read_the_same_the_one_that_a_managed_queue_dropped_is_named_by_its_number() -> None:
+    found = answer()["packets"][len(LOADS) + 1]
+    assert [packet["fate"] for packet in found] == ["arrived", "full", "arrived"]
+    assert [packet["arrived"] for packet in found] == [52, None, 53]
 
 
 def test_an_address_keeps_the_settings() -> None:

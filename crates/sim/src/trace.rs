@@ -1,5 +1,6 @@
 //! A trace of the packets on the wire, for tests and for inspection.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use firstflight_load::quic;
@@ -14,9 +15,19 @@ use crate::load::{START, direction};
 pub(crate) struct Trace {
     of: Traced,
     lines: Vec<String>,
-    /// With [`Traced::First`]: how many packets were sent, and those whose fate is not known yet.
-    sent: u32,
-    under_way: Vec<(Direction, Sent)>,
+    /// How many packets each connection has sent.
+    sent: HashMap<u32, u32>,
+    under_way: Vec<UnderWay>,
+}
+
+/// A packet whose fate is not known yet.
+#[derive(Debug)]
+struct UnderWay {
+    way: Direction,
+    conn: u32,
+    /// Its place among the packets of its connection, from 1.
+    number: u32,
+    sent: Sent,
 }
 
 /// What happened to a packet.
@@ -46,12 +57,13 @@ impl Trace {
         Self {
             of: job.trace,
             lines: Vec::new(),
-            sent: 0,
+            sent: HashMap::new(),
             under_way: Vec::new(),
         }
     }
 
-    /// One line per packet sent, arrived or lost: ms since navigation start, event, direction and packet.
+    /// One line per packet sent, arrived or lost: ms since navigation start, event, direction and packet. A line about
+    /// a lost packet also has its number among the packets that the connection sent, because packets may look alike.
     pub(crate) fn lines(self) -> Vec<String> {
         self.lines
     }
@@ -93,14 +105,16 @@ impl Trace {
     }
 
     fn note(&mut self, now: Nanos, event: Event, way: Direction, conn: u32, packet: Packet<'_>) {
-        let is_noted = match self.of {
-            Traced::Nothing => false,
-            Traced::All => true,
-            Traced::First { connection, packets } => {
-                connection == conn && self.is_of_the_first(packets, event, way, packet)
-            }
+        let first = match self.of {
+            Traced::All => None,
+            Traced::First { connection, packets } if connection == conn => Some(packets),
+            Traced::Nothing | Traced::First { .. } => return,
         };
-        if !is_noted {
+        let number = match event {
+            Event::Sent => Some(self.follow(way, conn, packet, first)),
+            Event::Arrived | Event::Dropped(_) => self.end(event, way, conn, packet),
+        };
+        if first.is_some_and(|packets| number.is_none_or(|number| number > packets)) {
             return;
         }
         let at = (now - START) as f64 / 1e6;
@@ -108,28 +122,42 @@ impl Trace {
             Direction::Up => "up",
             Direction::Down => "down",
         };
-        self.lines
-            .push(format!("{at:10.3} {:7} {way:4} #{conn} {packet}", event.name()));
+        let dropped = match (event, number) {
+            (Event::Dropped(_), Some(number)) => format!(", packet {number}"),
+            _ => String::new(),
+        };
+        self.lines.push(format!(
+            "{at:10.3} {:7} {way:4} #{conn} {packet}{dropped}",
+            event.name()
+        ));
     }
 
-    /// Whether the event concerns one of the first `packets` that were sent.
-    fn is_of_the_first(&mut self, packets: u32, event: Event, way: Direction, packet: Packet<'_>) -> bool {
-        let is_it = |(sent_way, sent): &(Direction, Sent)| *sent_way == way && packet.is(sent);
-        let of = match event {
-            Event::Sent => {
-                let is_one = self.sent < packets;
-                if is_one {
-                    self.sent += 1;
-                    self.under_way.push((way, packet.to_sent()));
-                }
-                return is_one;
-            }
-            // Equal packets arrive in the order in which they were sent. A dropped packet is dropped when it is
-            // sent.
-            Event::Arrived => self.under_way.iter().position(is_it),
+    /// Numbers a packet that is sent. It is remembered until its end if it is one of the `first` packets.
+    fn follow(&mut self, way: Direction, conn: u32, packet: Packet<'_>, first: Option<u32>) -> u32 {
+        let sent = self.sent.entry(conn).or_default();
+        *sent += 1;
+        let number = *sent;
+        if first.is_none_or(|packets| number <= packets) {
+            let sent = packet.to_sent();
+            self.under_way.push(UnderWay {
+                way,
+                conn,
+                number,
+                sent,
+            });
+        }
+        number
+    }
+
+    /// The number of a packet that arrives or is dropped; `None` for one that was not sent so, such as a duplicate.
+    fn end(&mut self, event: Event, way: Direction, conn: u32, packet: Packet<'_>) -> Option<u32> {
+        let is_it = |sent: &UnderWay| sent.way == way && sent.conn == conn && packet.is(&sent.sent);
+        // Equal segments arrive in the order in which they were sent; most are dropped when they are sent.
+        let place = match event {
             Event::Dropped(_) => self.under_way.iter().rposition(is_it),
+            Event::Sent | Event::Arrived => self.under_way.iter().position(is_it),
         };
-        of.map(|place| self.under_way.remove(place)).is_some()
+        Some(self.under_way.remove(place?).number)
     }
 }
 

@@ -202,12 +202,12 @@ fn first_of(lines: &[String], connection: u32, packets: usize) -> Vec<&String> {
             under_way.push((sent, packet.to_owned()));
             sent
         } else {
-            let is_it = |(_, other): &(usize, String)| other == packet;
-            let place = if event == "arrived" {
-                under_way.iter().position(is_it)
-            } else {
-                under_way.iter().rposition(is_it)
-            };
+            // A dropped packet has its number, an arriving one is the first that looks like it.
+            let (_, number) = packet.rsplit_once(", packet ").unzip();
+            let place = under_way.iter().position(|(sent, other)| match number {
+                Some(number) => sent.to_string() == number,
+                None => other == packet,
+            });
             under_way.remove(place.unwrap()).0
         };
         number <= packets
@@ -226,15 +226,15 @@ fn wikipedia() -> SimPage {
 #[test]
 fn the_first_packets_of_a_connection_are_noted_with_the_fate_of_each() {
     let page = wikipedia();
-    let path =
-        json!({"rtt_ms": 50, "down_bps": 4_000_000, "loss": 0.05, "queue": {"packets": 10}, "seed": 3});
     let mut fates = String::new();
-    for (mode, connection) in [
-        ("tfo+early-data", 0),
-        ("tfo+early-data", 3),
-        ("quic", 0),
-        ("quic", 1),
+    for (mode, connection, queue) in [
+        ("tfo+early-data", 0, json!({"packets": 10})),
+        ("tfo+early-data", 3, json!({"packets": 10})),
+        ("quic", 0, json!({"packets": 10})),
+        ("quic", 1, json!({"packets": 10})),
+        ("quic", 0, json!("codel")),
     ] {
+        let path = json!({"rtt_ms": 50, "down_bps": 4_000_000, "loss": 0.05, "queue": queue, "seed": 3});
         let mut job = job(&path, mode, true);
         job.load.scheme = Scheme::Https;
         let (record, all) = trace(&page, &job).unwrap();
